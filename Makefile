@@ -1,0 +1,75 @@
+# Everything runs from the virtual environment in .venv, which `make setup` builds; nothing needs
+# to be activated. On a fresh machine `make test` is enough.
+
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+BIN := $(VENV)/bin
+KERNELS := $(shell find src/slackwater/kernels -name '*.py' 2>/dev/null)
+
+PYTEST := "$(BIN)/python" -m pytest -q
+
+# Each step says what it needs; the caller's settings must not change what it means.
+unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # the steps share the machine and the compile cache
+.PHONY: help setup lint test test-main test-nojit demo bench trust clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(VENV)/.installed $(VENV)/.warm ## Build .venv with the pinned packages, find Java, compile the kernels
+
+$(VENV)/.installed: pyproject.toml constraints.txt tools/ensure_java.py
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "setup: $(PYTHON) is older than 3.11; try: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setup: installing the packages of constraints.txt into .venv"
+	@test -x "$(BIN)/python" || "$(PYTHON)" -m venv "$(VENV)"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.txt -e ".[spark,dev]"
+	@"$(BIN)/python" tools/ensure_java.py
+	@touch "$@"
+
+# numba recompiles a kernel when its own file changes, but not when a kernel it calls in another
+# file does: drop every compiled kernel when any source of theirs changed.
+$(VENV)/.warm: $(VENV)/.installed $(KERNELS)
+	@echo "setup: compiling the kernels"
+	@find src -name '*.nb[ci]' -delete
+	@"$(BIN)/python" -m slackwater.kernels.warm
+	@touch "$@"
+
+lint: setup ## Check style, formatting, types and the direction of imports
+	@echo "lint: ruff, ruff format, mypy, import-linter"
+	@"$(BIN)/ruff" check --quiet
+	@report=$$("$(BIN)/ruff" format --check 2>&1) || { echo "$$report"; exit 1; }
+	@"$(BIN)/mypy" --no-error-summary
+	@"$(BIN)/mypy" --no-error-summary tools/*.py
+	@report=$$("$(BIN)/lint-imports" 2>&1) || { echo "$$report"; exit 1; }
+
+test: lint test-main test-nojit ## Set up, lint, and run every test; all that a fresh machine needs
+
+test-main: setup # the whole suite and the examples in docstrings, kernels compiled
+	@echo "test: every test, kernels compiled"
+	@$(PYTEST) -n 2 --doctest-modules tests tools src/slackwater
+
+# Coverage sees kernels only as plain Python. Spark's workers and the command line are not measured.
+test-nojit: setup # the same kernels as plain Python, with coverage
+	@echo "test: kernels as plain Python, with coverage"
+	@NUMBA_DISABLE_JIT=1 SLACKWATER_PROFILE=nojit $(PYTEST) -n 2 -m "not spark" \
+	  --ignore=tests/cli --ignore=tests/spark \
+	  --cov --cov-report=term --cov-fail-under=95 tests
+
+demo: setup ## Run the demonstration
+	@"$(BIN)/slackwater" demo
+
+bench: setup ## Measure the core
+	@"$(BIN)/slackwater" bench core
+
+trust: setup ## Run every property with 20,000 examples (long)
+	@echo "trust: every property, 20,000 examples each"
+	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m trust tests
+
+clean: ## Remove what was built, .venv included
+	@rm -rf "$(VENV)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \
+	  .ruff_cache .import_linter_cache src/*.egg-info
+	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,47 @@
+"""Hypothesis profiles, markers by folder, and fixtures that every suite shares."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import profiles
+
+TESTS = Path(__file__).resolve().parent
+SHARED = TESTS.parent.parent / "shared"
+
+MARKER_OF_FOLDER = {"property": "trust", "spark": "spark"}
+
+for name, count in profiles.EXAMPLES.items():
+    settings.register_profile(
+        name,
+        max_examples=count,
+        deadline=None,  # the first example may compile a kernel
+        derandomize=name != "trust",  # `make test` repeats itself; `make trust` looks for new cases
+        print_blob=True,
+        # Kernels as plain Python are slow on purpose; the data is not at fault.
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile(profiles.PROFILE)
+
+# Spark finds its Java here where the system has none; see tools/ensure_java.py.
+if (Path(sys.prefix) / "bin" / "java").exists():
+    os.environ["JAVA_HOME"] = sys.prefix
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(TESTS):
+            folder = item.path.relative_to(TESTS).parts[0]
+            if marker := MARKER_OF_FOLDER.get(folder):
+                item.add_marker(marker)
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """The shared data beside the repository; a test that needs it is skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("no shared data: the directory ../shared beside the repository is absent")
+    return SHARED

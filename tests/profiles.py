@@ -1,0 +1,24 @@
+"""How many examples a property tries, by profile; `SLACKWATER_PROFILE` names the profile."""
+
+import os
+
+EXAMPLES = {
+    "ci": 150,  # every run of the suite
+    "nojit": 500,  # kernels as plain Python
+    "trust": 20_000,  # `make trust`
+}
+
+PROFILE = os.environ.get("SLACKWATER_PROFILE", "ci")
+if PROFILE not in EXAMPLES:
+    msg = f"SLACKWATER_PROFILE must be one of {', '.join(EXAMPLES)}, got {PROFILE!r}"
+    raise ValueError(msg)
+
+MAX_EXAMPLES = EXAMPLES[PROFILE]
+
+
+def share(fraction: float) -> int:
+    """Examples for a property that costs more than most: a fraction of the profile's, at least 1.
+
+    Use as ``@settings(max_examples=profiles.share(0.1))``.
+    """
+    return max(1, round(MAX_EXAMPLES * fraction))
