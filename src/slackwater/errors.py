@@ -1,0 +1,27 @@
+"""One family of errors. Each says what was wrong, what was got and what is allowed."""
+
+from __future__ import annotations
+
+
+class SlackwaterError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class QueryError(SlackwaterError, ValueError):
+    """A join was described in a way that cannot be run."""
+
+
+class DataError(SlackwaterError, ValueError):
+    """The data handed in does not fit the query."""
+
+
+class ConditionError(SlackwaterError, ArithmeticError):
+    """The `where` condition raised for a pair of events; the run was stopped."""
+
+
+class SnapshotError(SlackwaterError, ValueError):
+    """A snapshot cannot be restored: damaged, of another version, or of another query."""
+
+
+class EngineStoppedError(SlackwaterError, RuntimeError):
+    """The engine failed in the middle of a batch and must be restored from a snapshot."""

@@ -1,0 +1,124 @@
+"""Which streams are tied by which keys.
+
+``on=`` says which columns must be equal. Columns that must equal each other form one *key*; the
+streams and keys then form a graph, which must be a tree so that results can be counted by products
+and walked without guessing. Streams that no key reaches are tied by a key without columns: every
+event has the same value there, which makes a windowed cross join.
+
+>>> keys = keys_of("k", ("a", "b", "c"))
+>>> [key.columns for key in keys]
+[{0: ('k',), 1: ('k',), 2: ('k',)}]
+>>> [key.columns for key in keys_of(["a.x = b.x", "b.y = c.z"], ("a", "b", "c"))]
+[{0: ('x',), 1: ('x',)}, {1: ('y',), 2: ('z',)}]
+>>> [key.columns for key in keys_of(None, ("a", "b"))]
+[{0: (), 1: ()}]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slackwater.errors import QueryError
+
+On = str | Sequence[str] | None
+Column = tuple[int, str]  # (stream number, column)
+
+_EQUALITY = re.compile(r"\s*(\w+)\.(\w+)\s*=\s*=?\s*(\w+)\.(\w+)\s*")
+
+
+@dataclass(frozen=True)
+class Key:
+    """Columns that must be equal, by stream number; several per stream make a composite key."""
+
+    columns: dict[int, tuple[str, ...]]
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """The streams it ties, ascending."""
+        return tuple(self.columns)
+
+
+def keys_of(on: On, names: Sequence[str]) -> list[Key]:
+    """Turn ``on=`` into the keys of a connected, acyclic join graph."""
+    keys = _merge_same_streams(_equal_columns(on, names))
+    components = _components(keys, names)
+    if len(components) > 1:
+        keys.append(Key({min(streams): () for streams in components}))
+    return keys
+
+
+def _equal_columns(on: On, names: Sequence[str]) -> list[dict[int, str]]:
+    """Groups of columns that must be equal, each with one column per stream."""
+    conditions = [on] if isinstance(on, str) else list(on or [])
+    groups: list[set[Column]] = []
+    for condition in conditions:
+        group = _group(condition, names)
+        for known in [known for known in groups if known & group]:
+            group |= known
+            groups.remove(known)
+        groups.append(group)
+    for group in groups:
+        _check_one_column_per_stream(group, names)
+    return [dict(sorted(group)) for group in groups]
+
+
+def _group(condition: str, names: Sequence[str]) -> set[Column]:
+    if not isinstance(condition, str) or not condition.strip():
+        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
+        raise QueryError(msg)
+    if "=" not in condition:
+        return {(stream, condition.strip()) for stream in range(len(names))}
+    match = _EQUALITY.fullmatch(condition)
+    if match is None:
+        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
+        raise QueryError(msg)
+    sides = [(match[1], match[2]), (match[3], match[4])]
+    for stream, _ in sides:
+        if stream not in names:
+            msg = f"on names an unknown stream {stream!r} in {condition!r}; streams are {', '.join(names)}"
+            raise QueryError(msg)
+    if sides[0][0] == sides[1][0]:
+        msg = f"on must tie two different streams, got {condition!r}"
+        raise QueryError(msg)
+    return {(names.index(stream), column) for stream, column in sides}
+
+
+def _check_one_column_per_stream(group: set[Column], names: Sequence[str]) -> None:
+    streams = [stream for stream, _ in group]
+    for stream in set(streams):
+        if streams.count(stream) > 1:
+            columns = sorted(column for other, column in group if other == stream)
+            msg = (
+                f"on makes {' and '.join(columns)} of stream {names[stream]!r} equal to each other; "
+                "filter the stream instead, or move one equality to where="
+            )
+            raise QueryError(msg)
+
+
+def _merge_same_streams(groups: list[dict[int, str]]) -> list[Key]:
+    """Groups over the same streams are one composite key."""
+    merged: dict[tuple[int, ...], dict[int, tuple[str, ...]]] = {}
+    for group in groups:
+        columns = merged.setdefault(tuple(group), dict.fromkeys(group, ()))
+        for stream, column in group.items():
+            columns[stream] += (column,)
+    return [Key(columns) for columns in merged.values()]
+
+
+def _components(keys: list[Key], names: Sequence[str]) -> list[set[int]]:
+    """Streams that hang together; raises when two ways lead from one stream to another."""
+    components = [{stream} for stream in range(len(names))]
+    for key in keys:
+        touched = [streams for streams in components if streams & set(key.streams)]
+        if len(touched) < len(key.streams):
+            tied = ", ".join(names[stream] for stream in key.streams)
+            msg = (
+                f"on forms a cycle: {tied} are tied in two ways; "
+                "the join graph must be acyclic, so move one of the equalities to where="
+            )
+            raise QueryError(msg)
+        components = [streams for streams in components if streams not in touched]
+        components.append(set().union(*touched))
+    return sorted(components, key=min)

@@ -1,0 +1,366 @@
+"""What was asked: streams, windows, join condition, goal. Frozen, validated, serialisable.
+
+>>> query = join(
+...     Stream("quotes", ts="time", window="5 seconds"),
+...     Stream("trades", ts="time", window="100 tuples"),
+...     on="symbol",
+...     goal=Slack("200 ms"),
+... )
+>>> query.streams[1].window
+Tuples(count=100)
+>>> Query.from_dict(query.to_dict()) == query
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from slackwater.errors import QueryError
+from slackwater.expression import Expression
+from slackwater.graph import Key, On, keys_of
+from slackwater.units import Duration, TimeUnit, to_units
+
+if TYPE_CHECKING:
+    from slackwater.engine.replay import Run
+
+Bounds = Literal["[]", "(]", "[)"]
+Late = Literal["count", "emit", "drop"]
+LateProbe = Literal["none", "window-end"]
+Overdue = Literal["advance", "now"]
+Select = Literal["*", "count"]
+Where = str | Callable[..., bool] | None
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_TUPLES = re.compile(r"\s*(\d+)\s*(?:tuples?|rows?)\s*", re.IGNORECASE)
+_MOST_STREAMS = 32
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """A tuple-count window: the last `count` events in the order (ts, stream, arrival)."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            msg = f"a tuple-count window must hold at least 1 tuple, got {self.count!r}"
+            raise QueryError(msg)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One input stream.
+
+    Parameters
+    ----------
+    name
+        How conditions and result columns refer to it.
+    ts
+        Its event-time column: a timestamp, or a number in the query's time unit.
+    window
+        How long an event can find partners: ``"5 seconds"``, a number in the query's time unit, a
+        timedelta, or a tuple-count window, ``"100 tuples"``.
+    """
+
+    name: str
+    ts: str
+    window: Duration | Tuples
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            msg = f"a stream's name must be letters, digits and _, got {self.name!r}"
+            raise QueryError(msg)
+        if not isinstance(self.ts, str) or not self.ts:
+            msg = f"stream {self.name!r}: ts must be the name of its time column, got {self.ts!r}"
+            raise QueryError(msg)
+        if isinstance(self.window, str):
+            tuples = _TUPLES.fullmatch(self.window)
+            if tuples:
+                object.__setattr__(self, "window", Tuples(int(tuples[1])))
+
+
+@dataclass(frozen=True)
+class NoSlack:
+    """K = 0: no waiting; what comes late within its stream is lost unless another stream lags."""
+
+
+@dataclass(frozen=True)
+class Slack:
+    """A fixed K."""
+
+    length: Duration
+
+
+@dataclass(frozen=True)
+class MaxSlack:
+    """K follows the largest delay seen and never shrinks."""
+
+
+Goal = NoSlack | Slack | MaxSlack
+_GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
+
+
+@dataclass(frozen=True)
+class Query:
+    """An m-way sliding window join; made by `join`, which documents the options."""
+
+    streams: tuple[Stream, ...]
+    on: str | tuple[str, ...] | None = None
+    where: Where = None
+    goal: Goal = field(default_factory=NoSlack)
+    select: Select = "*"
+    late: Late = "count"
+    bounds: Bounds = "[]"
+    slide: Duration | None = None
+    overdue: Overdue = "advance"
+    late_probe: LateProbe = "none"
+    retention: Duration | None = None
+    unit: TimeUnit = "ms"
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        _check_streams(self.streams)
+        for option, allowed in _CHOICES.items():
+            if getattr(self, option) not in allowed:
+                listed = ", ".join(map(repr, allowed))
+                msg = f"{option} must be one of {listed}, got {getattr(self, option)!r}"
+                raise QueryError(msg)
+        if not isinstance(self.goal, get_args(Goal)):
+            msg = f"goal must be one of {', '.join(_GOALS)}, got {self.goal!r}"
+            raise QueryError(msg)
+        self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
+        self._check_slide()
+        if self.has_tuple_windows and self.late_probe == "window-end":
+            msg = "late_probe='window-end' needs time windows on all streams, got a tuple-count window"
+            raise QueryError(msg)
+
+    def _check_slide(self) -> None:
+        if self.bounds == "[)" and self.slide is None:
+            msg = "bounds='[)' leaves out the window's own end and so needs slide=, got none"
+            raise QueryError(msg)
+        if self.slide is not None and self.slide_units < 1:
+            msg = f"slide must be at least 1 {self.unit}, got {self.slide!r}"
+            raise QueryError(msg)
+        if self.slide is not None and self.has_tuple_windows:
+            msg = "slide= needs time windows on all streams, got a tuple-count window"
+            raise QueryError(msg)
+
+    # ---- the same in numbers of the time unit
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the streams, in order."""
+        return tuple(stream.name for stream in self.streams)
+
+    @property
+    def has_tuple_windows(self) -> bool:
+        """Whether any window is counted in tuples."""
+        return any(isinstance(stream.window, Tuples) for stream in self.streams)
+
+    @property
+    def lengths(self) -> tuple[int | None, ...]:
+        """Window lengths with both ends included; None for tuple-count windows."""
+        return tuple(self._length(stream) for stream in self.streams)
+
+    def _length(self, stream: Stream) -> int | None:
+        if isinstance(stream.window, Tuples):
+            return None
+        what = f"stream {stream.name!r}: window"
+        if isinstance(stream.window, int) and stream.window < 0:
+            msg = f"{what} must be >= 0, got {stream.window!r}"
+            raise QueryError(msg)
+        length = to_units(stream.window, self.unit, what)
+        open_start = self.bounds == "(]"
+        if open_start and length < 1:
+            msg = f"{what} must be at least 1 {self.unit} with bounds='(]', got {stream.window!r}"
+            raise QueryError(msg)
+        return length - open_start
+
+    @property
+    def slide_units(self) -> int:
+        """The slide unit; 1 without one."""
+        return 1 if self.slide is None else to_units(self.slide, self.unit, "slide")
+
+    @property
+    def slack(self) -> int:
+        """K at the start."""
+        if isinstance(self.goal, Slack):
+            return to_units(self.goal.length, self.unit, "slack")
+        return 0
+
+    @property
+    def retained(self) -> int | None:
+        """How long events are kept beyond their window; None: as long as the largest lateness."""
+        return None if self.retention is None else to_units(self.retention, self.unit, "retention")
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of the join graph."""
+        return keys_of(self.on, self.names)
+
+    @property
+    def condition(self) -> Expression | None:
+        """The parsed `where`, if it is text."""
+        if self.where is None or callable(self.where):
+            return None
+        if not isinstance(self.where, str):
+            msg = f"where must be an expression or a function, got {self.where!r}"
+            raise QueryError(msg)
+        condition = Expression.parse(self.where)
+        for stream, column in sorted(condition.columns):
+            if stream not in self.names:
+                msg = (
+                    f"where names an unknown stream in {stream}.{column}; "
+                    f"streams are {', '.join(self.names)}"
+                )
+                raise QueryError(msg)
+        return condition
+
+    # ---- as data
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold; a query whose `where` is a function has none."""
+        if callable(self.where):
+            msg = f"a query is plain data only if where is text, got the function {self.where!r}"
+            raise QueryError(msg)
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain["streams"] = [_plain_stream(stream) for stream in self.streams]
+        plain["goal"] = {"kind": type(self.goal).__name__} | _plain(asdict(self.goal))
+        plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
+        return _plain(plain)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Query:
+        """The query that `to_dict` described."""
+        given = dict(plain)
+        goal = dict(given.pop("goal"))
+        on = given.pop("on")
+        return cls(
+            streams=tuple(Stream(**stream) for stream in given.pop("streams")),
+            on=tuple(on) if isinstance(on, list) else on,
+            goal=_GOALS[goal.pop("kind")](**goal),
+            **given,
+        )
+
+    # ---- at work
+
+    def replay(self, tables: Mapping[str, Any], arrival: str | None = None) -> Run:
+        """Join recorded streams here, without Spark.
+
+        Parameters
+        ----------
+        tables
+            One Arrow table, pandas or Polars frame per stream, by stream name.
+        arrival
+            The column that says when a row arrived; rows are taken in the order (arrival, stream,
+            ts, row). Without it, rows of a table arrive in table order, and the tables are read
+            side by side as their local times (largest ts so far) advance.
+        """
+        from slackwater.engine.replay import replay  # noqa: PLC0415  the front door, on call
+
+        return replay(self, tables, arrival)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Durations as text or number."""
+    return {
+        name: f"{value // timedelta(microseconds=1)} us" if isinstance(value, timedelta) else value
+        for name, value in values.items()
+    }
+
+
+def _plain_stream(stream: Stream) -> dict[str, Any]:
+    tuples = isinstance(stream.window, Tuples)
+    window = f"{stream.window.count} tuples" if tuples else stream.window  # type: ignore[union-attr]
+    return _plain({"name": stream.name, "ts": stream.ts, "window": window})
+
+
+_CHOICES = {
+    "select": get_args(Select),
+    "late": get_args(Late),
+    "bounds": get_args(Bounds),
+    "overdue": get_args(Overdue),
+    "late_probe": get_args(LateProbe),
+    "unit": get_args(TimeUnit),
+    "strict": (True, False),
+}
+
+
+def _check_streams(streams: tuple[Stream, ...]) -> None:
+    for stream in streams:
+        if not isinstance(stream, Stream):
+            msg = f"a join takes Stream objects, got {stream!r}"
+            raise QueryError(msg)
+    if not 2 <= len(streams) <= _MOST_STREAMS:
+        msg = f"a join takes 2 to {_MOST_STREAMS} streams, got {len(streams)}"
+        raise QueryError(msg)
+    names = [stream.name for stream in streams]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        msg = f"streams must have different names, got {', '.join(doubled)} more than once"
+        raise QueryError(msg)
+
+
+def join(
+    *streams: Stream,
+    on: On = None,
+    where: Where = None,
+    goal: Goal | None = None,
+    select: Select = "*",
+    late: Late = "count",
+    bounds: Bounds = "[]",
+    slide: Duration | None = None,
+    overdue: Overdue = "advance",
+    late_probe: LateProbe = "none",
+    retention: Duration | None = None,
+    unit: TimeUnit = "ms",
+    strict: bool = False,
+) -> Query:
+    """Describe a sliding window join of two or more streams.
+
+    A result has one event of each stream. Its time t is the largest among them; it is true iff
+    every member is in its stream's window at t and the conditions hold.
+
+    Parameters
+    ----------
+    on
+        The columns that must be equal: one shared column (``"symbol"``), several of them
+        (``["symbol", "venue"]``), or equalities that form an acyclic graph
+        (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
+    where
+        A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
+        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled.
+    goal
+        Who sets the slack K: `NoSlack` (default), `Slack`, `MaxSlack`.
+    select
+        ``"*"``: results with all columns of all streams. ``"count"``: only how many there are.
+    late
+        For late events: ``"count"`` the results lost with them, ``"emit"`` these results too
+        (marked in a column `late`), or ``"drop"`` them without looking.
+    bounds
+        Which ends a window includes: ``"[]"`` both, ``"(]"`` the later one, ``"[)"`` the earlier
+        one (needs `slide`).
+    slide
+        The slide unit U: all members must lie in windows that end at a common multiple of U.
+    overdue
+        Whether an event that K does not cover leaves with the next advance of local time or now.
+    late_probe
+        ``"window-end"``: a late event still joins partners at the join's own time (Thesis 4.2).
+    retention
+        How long events are kept beyond their window so that losses are counted exactly. None: as
+        long as the largest lateness seen. Longer costs memory.
+    unit
+        The time unit inside: ``"ms"`` or ``"us"``.
+    strict
+        Whether a row with a bad time or key is an error instead of a counted reject.
+    """
+    equal = on if on is None or isinstance(on, str) else tuple(on)
+    return Query(
+        streams, equal, where, goal or NoSlack(), select, late, bounds, slide, overdue,
+        late_probe, retention, unit, strict,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Durations as people write them, as whole numbers of the query's time unit.
+
+>>> to_units("5 seconds", "ms"), to_units("1.5 min", "ms"), to_units("200 ms", "us")
+(5000, 90000, 200000)
+>>> to_units(250, "ms")
+250
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import Literal
+
+from slackwater.errors import QueryError
+
+TimeUnit = Literal["ms", "us"]
+Duration = str | int | timedelta
+
+_MICROSECONDS = {
+    "us": 1,
+    "microsecond": 1,
+    "ms": 1_000,
+    "msec": 1_000,
+    "millisecond": 1_000,
+    "s": 1_000_000,
+    "sec": 1_000_000,
+    "second": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "minute": 60_000_000,
+    "h": 3_600_000_000,
+    "hour": 3_600_000_000,
+    "d": 86_400_000_000,
+    "day": 86_400_000_000,
+}
+_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
+_LARGEST = 2**61
+
+
+def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
+    """Turn `duration` into whole `unit`s; `what` names it in error messages."""
+    per_unit = _MICROSECONDS[unit]
+    if isinstance(duration, bool) or not isinstance(duration, str | int | timedelta):
+        msg = f"{what} must be a number of {unit}, a text like '5 seconds' or a timedelta, got {duration!r}"
+        raise QueryError(msg)
+    if isinstance(duration, int):
+        units = Fraction(duration)
+    elif isinstance(duration, timedelta):
+        units = Fraction(duration // timedelta(microseconds=1), per_unit)
+    else:
+        match = _WRITTEN.fullmatch(duration)
+        name = match[2] if match else ""
+        per_name = _MICROSECONDS.get(name) or _MICROSECONDS.get(name.lower().removesuffix("s"))
+        if match is None or per_name is None:
+            msg = f"{what} must be like '5 seconds', '200 ms' or '1 minute', got {duration!r}"
+            raise QueryError(msg)
+        units = Fraction(match[1]) * per_name / per_unit
+    if units < 0 or units > _LARGEST:
+        msg = f"{what} must be >= 0 and at most {_LARGEST} {unit}, got {duration!r}"
+        raise QueryError(msg)
+    if units.denominator != 1:
+        msg = f"{what} must be a whole number of {unit}, got {duration!r}; use unit='us' for finer time"
+        raise QueryError(msg)
+    return int(units)
+
+
+def describe(units: int, unit: TimeUnit) -> str:
+    """The shortest exact way to write a duration.
+
+    >>> describe(5000, "ms"), describe(1500, "ms"), describe(60_000, "ms")
+    ('5 s', '1500 ms', '1 min')
+    """
+    for name in ("h", "min", "s", "ms"):
+        per_name = _MICROSECONDS[name]
+        whole, rest = divmod(units * _MICROSECONDS[unit], per_name)
+        if rest == 0 and whole:
+            return f"{whole} {name}"
+    return f"{units} {unit}"
