@@ -1,0 +1,1 @@
+"""Disorder within a stream (K-slack) and between streams (Synchronizer)."""

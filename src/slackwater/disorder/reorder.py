@@ -1,0 +1,238 @@
+"""All K-slack buffers and the Synchronizer of one shard.
+
+K = 1, one stream (ICDE16 Fig. 3): event 1 leaves when local time reaches 4, the late 3 leaves
+before 4 when local time reaches 5.
+
+>>> reorder = Reorder(n_streams=1, slack=1)
+>>> [reorder.arrive(0, ts) for ts in (1, 4, 3, 5)]
+[[], [0], [], [2, 1]]
+>>> reorder.in_slack(0)
+[5]
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from slackwater.kernels import buckets as bucket_kernels
+from slackwater.kernels import reorder as kernels
+from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, Buffers, Released, Rings
+from slackwater.log import Log
+
+Overdue = Literal["advance", "now"]
+
+_FEWEST_BUCKETS = 64
+_MOST_BUCKETS = 2**20  # beyond this, buckets become wider instead of more
+
+
+class Step(NamedTuple):
+    """What one run over arrivals gave."""
+
+    reached: int  # the next arrival to take in
+    at_boundary: bool
+    event: I64  # numbers of the events that left, in order
+    during: I64  # the arrivals that made them leave
+    changes: I64  # rows (largest local time, new K), where K followed a delay
+
+
+class Reorder:
+    """K-slack per stream with one K for all, then the Synchronizer.
+
+    Parameters
+    ----------
+    n_streams
+        How many streams there are.
+    slack
+        K. A larger K sorts more and delays more. It may change at any time by `set_slack`.
+    overdue
+        When an event leaves that K does not cover: with the next advance of local time
+        (ICDE16), or at once (Thesis Fig. 3.2).
+    follow
+        Whether K follows the largest delay seen (Max-K-slack).
+    hold_ties
+        Whether events of equal time leave only when the time is complete; tuple-count windows
+        need the total order (ts, stream, arrival).
+    log
+        Where the arrivals are; a new one when the stage is used by itself.
+    """
+
+    def __init__(
+        self,
+        n_streams: int,
+        slack: int = 0,
+        overdue: Overdue = "advance",
+        follow: bool = False,
+        hold_ties: bool = False,
+        log: Log | None = None,
+    ) -> None:
+        self.n_streams = n_streams
+        self.log = log or Log()
+        ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
+        ctl[kernels.HOLD_TIES] = hold_ties
+        ctl[kernels.OVERDUE_NOW] = overdue == "now"
+        ctl[kernels.FOLLOW] = follow
+        ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = BEFORE
+        ctl[kernels.BOUNDARY] = NEVER
+        self.buffers = Buffers(
+            ctl,
+            local=np.full(n_streams, BEFORE),
+            newest=np.full(n_streams, BEFORE),
+            overdue=np.full(n_streams, NONE),
+            overdue_last=np.full(n_streams, NONE),
+        )
+        self._rings = self._new_rings(_FEWEST_BUCKETS)
+        self.set_slack(slack)
+
+    # ---- what it knows
+
+    @property
+    def slack(self) -> int:
+        """K."""
+        return int(self.buffers.ctl[kernels.SLACK])
+
+    @property
+    def sync_time(self) -> int:
+        """Everything up to this time has left the Synchronizer (T_sync of Alg. 1)."""
+        return int(self.buffers.ctl[kernels.SYNC_TIME])
+
+    @property
+    def top(self) -> int:
+        """The largest local time of all streams."""
+        return int(self.buffers.ctl[kernels.TOP])
+
+    @property
+    def max_delay(self) -> int:
+        """The largest delay seen."""
+        return int(self.buffers.ctl[kernels.MAX_DELAY])
+
+    @property
+    def buffered(self) -> int:
+        """How many events wait here."""
+        return int(self._rings.size.sum()) + sum(map(len, map(self._overdue, self._streams)))
+
+    @property
+    def bucket_count(self) -> int:
+        """Length of the bucket arrays."""
+        return int(self._rings.head.shape[1])
+
+    def local(self, stream: int) -> int:
+        """Local time: the largest time this stream has delivered."""
+        return int(self.buffers.local[stream])
+
+    def in_slack(self, stream: int) -> list[int]:
+        """Times in the K-slack buffer of `stream`, ascending."""
+        return sorted(self._times(self._overdue(stream)) + self._times(self._ring(stream)))
+
+    def in_sync(self, stream: int) -> list[int]:
+        """Times in the Synchronizer's buffer of `stream`, ascending."""
+        return self._times(self._ring(self.n_streams + stream))
+
+    def waiting(self) -> I64:
+        """Numbers of all events that wait here, ascending."""
+        rings = [self._ring(ring) for ring in range(2 * self.n_streams)]
+        overdue = [self._overdue(stream) for stream in self._streams]
+        return np.sort(np.concatenate(rings + overdue))
+
+    def _times(self, events: I64) -> list[int]:
+        return [int(t) for t in self.log.ts[events - self.log.base]]
+
+    # ---- what it does
+
+    def set_slack(self, slack: int) -> None:
+        """Change K from here on. What has left cannot be called back; the rest obeys the new K."""
+        grows = slack > self.slack
+        self.buffers.ctl[kernels.SLACK] = slack
+        self._make_room(slack)
+        if grows:
+            for stream in self._streams:
+                kernels.recall_overdue(stream, self.buffers, self._rings, self.log.records())
+
+    def stop_at(self, boundary: int | None) -> None:
+        """Let runs stop behind the arrival that takes the largest local time to `boundary`."""
+        self.buffers.ctl[kernels.BOUNDARY] = NEVER if boundary is None else boundary
+
+    def run(self, at: int, end: int) -> Step:
+        """Take in the arrivals ``at <= number < end`` of the log, up to the boundary."""
+        ctl = self.buffers.ctl
+        out = self._released(self.buffered + end - at)
+        changes = np.empty((end - at if ctl[kernels.FOLLOW] else 0, 2), np.int64)
+        ctl[kernels.N_OUT] = ctl[kernels.N_CHANGES] = 0
+        records = self.log.records()
+        reason = kernels.NO_ROOM
+        while reason == kernels.NO_ROOM:
+            at, reason = kernels.run(at, end, self.buffers, self._rings, records, out, changes)
+            if reason == kernels.NO_ROOM:
+                self._make_room(self._span_with(at))
+        n, k = ctl[kernels.N_OUT], ctl[kernels.N_CHANGES]
+        boundary = reason == kernels.AT_BOUNDARY
+        return Step(int(at), boundary, out.event[:n], out.during[:n], changes[:k])
+
+    def flush(self) -> Step:
+        """End of input: everything leaves."""
+        self._make_room(self._span_with(None))
+        self.buffers.ctl[kernels.N_OUT] = 0
+        out = self._released(self.buffered)
+        kernels.flush(self.buffers, self._rings, self.log.records(), out)
+        n = self.buffers.ctl[kernels.N_OUT]
+        return Step(self.log.end, False, out.event[:n], out.during[:n], np.empty((0, 2), np.int64))
+
+    def arrive(self, stream: int, ts: int) -> list[int]:
+        """Take in one event; return the numbers of those that leave. For use by itself."""
+        first, end = self.log.append(ts=np.array([ts]), stream=np.array([stream]))
+        return [int(event) for event in self.run(first, end).event]
+
+    # ---- buckets
+
+    @property
+    def _streams(self) -> range:
+        return range(self.n_streams)
+
+    def _released(self, n: int) -> Released:
+        return Released(np.empty(n, np.int64), np.empty(n, np.int64))
+
+    def _new_rings(self, buckets: int) -> Rings:
+        rings = 2 * self.n_streams
+        return Rings(
+            head=np.full((rings, buckets), NONE),
+            tail=np.full((rings, buckets), NONE),
+            low=np.zeros(rings, np.int64),
+            high=np.zeros(rings, np.int64),
+            size=np.zeros(rings, np.int64),
+        )
+
+    def _overdue(self, stream: int) -> I64:
+        events, event = [], int(self.buffers.overdue[stream])
+        link = self.log.records().event[:, LINK]
+        while event != NONE:
+            events.append(event)
+            event = int(link[event - self.log.base])
+        return np.array(events, np.int64)
+
+    def _ring(self, ring: int) -> I64:
+        """Events of a ring, earliest first."""
+        out = np.empty(self._rings.size[ring], np.int64)
+        bucket_kernels.contents(ring, self._rings, self.log.records(), out)
+        return out
+
+    def _span_with(self, arrival: int | None) -> int:
+        """Time from the earliest to the latest event here, with the next `arrival` if given."""
+        events = self.waiting() if arrival is None else np.append(self.waiting(), arrival)
+        times = self._times(events)
+        return max(times) - min(times) if times else 0
+
+    def _make_room(self, span: int) -> None:
+        """Have buckets for `span` time units, and for K: more of them, or wider ones."""
+        span = max(span, self.slack)
+        shift = 0
+        while (span >> shift) + 2 > _MOST_BUCKETS:
+            shift += 1
+        buckets = max(_FEWEST_BUCKETS, 1 << ((span >> shift) + 1).bit_length())
+        if shift == self.buffers.ctl[kernels.SHIFT] and buckets <= self.bucket_count:
+            return
+        contents = [self._ring(ring) for ring in range(2 * self.n_streams)]
+        self.buffers.ctl[kernels.SHIFT] = shift
+        self._rings = self._new_rings(buckets)
+        for ring, events in enumerate(contents):
+            bucket_kernels.insert_all(events, ring, shift, self._rings, self.log.records())

@@ -1,0 +1,1 @@
+"""Numba functions on arrays: buckets, reordering, keys, windows, counting, walking."""

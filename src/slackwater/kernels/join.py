@@ -1,0 +1,270 @@
+"""The m-way sliding window join over what leaves the Synchronizer (ICDE16 Alg. 2).
+
+An event at or past the join's clock is in order: it moves the clock, makes its results and is
+stored. A late event makes none (lines 9, 10), but it is stored, and one probe tells exactly which
+results are lost with it, as long as retention covers its lateness.
+"""
+
+from __future__ import annotations
+
+from slackwater.kernels.count import count
+from slackwater.kernels.frame import (
+    COUNT_ONLY,
+    CURRENT,
+    FREE,
+    HAS_TUPLE_WINDOWS,
+    HAS_WHERE,
+    LATE,
+    LOST_SO_FAR,
+    MADE_SO_FAR,
+    N_LATE,
+    N_MADE,
+    N_RESULTS,
+    POSITION,
+    RETENTION,
+    RETENTION_FIXED,
+    TIME,
+    WALKING,
+    WINDOW_END,
+    grid,
+    horizon,
+    smallest_horizon,
+    timeline,
+    tuple_window,
+)
+from slackwater.kernels.jit import kernel, part, rare
+from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
+from slackwater.kernels.walk import COMPLETE, walk
+from slackwater.kernels.windows import END, FIRST, LIMIT, put, reserve, window_start
+
+# what became of a late event
+LATE_KEPT = 1  # it can still be part of results to come
+LATE_DROPPED = 2
+LOSS_UNKNOWN = 4  # added: retention did not cover its lateness
+
+# why a run stopped
+DONE = 0
+NO_ROOM = 1
+RESULTS_FULL = 2
+
+
+@part
+def _reserve_all(event, s, frame, plan, store, arrivals):
+    """Room for `event` in each of its runs; False if the store must grow first."""
+    low = NEVER  # computed when first needed: most inserts need no new room
+    for column in range(plan.n_keys[s] + 1):
+        if column < plan.n_keys[s]:
+            code = arrivals.event[event - arrivals.base, KEY + column]
+            run = code * plan.width + plan.own_place[s, column]
+        elif frame.count[s] != NONE:
+            run = timeline(s, plan.width)
+        else:
+            break
+        if store.runs[run, END] == store.runs[run, LIMIT]:
+            if low == NEVER:
+                low = smallest_horizon(frame, store, plan.width)
+            free = reserve(run, low, frame.ctl[FREE], store)
+            if free < 0:
+                return False
+            frame.ctl[FREE] = free
+    return True
+
+
+@part
+def _store(event, s, frame, plan, store, arrivals):
+    t = arrivals.event[event - arrivals.base, TS]
+    for column in range(plan.n_keys[s]):
+        code = arrivals.event[event - arrivals.base, KEY + column]
+        put(code * plan.width + plan.own_place[s, column], t, event, store)
+    if frame.count[s] != NONE:
+        put(timeline(s, plan.width), t, event, store)
+
+
+@part
+def _still_in_window(event, s, frame, plan, store, arrivals):
+    """Alg. 2 line 9: a late event can be part of results to come."""
+    t = arrivals.event[event - arrivals.base, TS]
+    if frame.length[s] != NONE:
+        return t >= grid(frame.ctl[TIME], frame.ctl) - frame.length[s]
+    low_ts, low_event = tuple_window(s, frame, store, plan.width)
+    return t > low_ts or (t == low_ts and event > low_event)
+
+
+@part
+def _loss_is_exact(t, s, frame, plan, store):
+    """Whether everything a late event could have joined is still stored."""
+    if frame.ctl[HAS_TUPLE_WINDOWS] == 1:
+        return False
+    for other in range(frame.length.shape[0]):
+        needed = grid(t, frame.ctl) - frame.length[other]
+        if other != s and needed < horizon(other, frame, store, plan.width):
+            return False
+    return True
+
+
+@part
+def _lengthen_retention(t, frame, plan, store):
+    """Keep events so long from now on that a lateness like that of time `t` is covered."""
+    ctl = frame.ctl
+    behind = grid(ctl[TIME], ctl) - grid(t, ctl)
+    if ctl[RETENTION_FIXED] == 0 and behind > ctl[RETENTION]:
+        for s in range(frame.length.shape[0]):
+            if frame.length[s] != NONE:
+                frame.held[s] = horizon(s, frame, store, plan.width)
+        ctl[RETENTION] = behind
+
+
+@part
+def _record_made(ctl, made):
+    n = ctl[N_MADE]
+    made.position[n] = ctl[POSITION]
+    made.ts[n] = ctl[TIME]
+    made.n[n] = ctl[MADE_SO_FAR]
+    ctl[N_MADE] = n + 1
+
+
+@part
+def _finish_late(event, s, frame, plan, store, arrivals, late):
+    """Record a late event and store it as long as somebody may look at it."""
+    ctl = frame.ctl
+    t = arrivals.event[event - arrivals.base, TS]
+    n = ctl[N_LATE]
+    late.position[n] = ctl[POSITION]
+    late.by[n] = ctl[TIME] - t
+    late.lost[n] = ctl[LOST_SO_FAR]
+    late.fate[n] = LATE_DROPPED
+    if _still_in_window(event, s, frame, plan, store, arrivals):
+        late.fate[n] = LATE_KEPT
+    if not _loss_is_exact(t, s, frame, plan, store):
+        late.fate[n] += LOSS_UNKNOWN
+    ctl[N_LATE] = n + 1
+    if t >= horizon(s, frame, store, plan.width):
+        _store(event, s, frame, plan, store, arrivals)
+    _lengthen_retention(t, frame, plan, store)
+
+
+@part
+def _shared_in_order(t, s, event, frame, plan, store, arrivals, results):
+    """The common case made short: an event in order, one key that all streams share.
+
+    Does what the general way does: returns whether the event is through (it is not when a run or
+    the result buffer is full, or when there are more than two streams to combine).
+    """
+    ctl = frame.ctl
+    first = arrivals.event[event - arrivals.base, KEY] * plan.width
+    own = first + s
+    emit = ctl[COUNT_ONLY] == 0
+    if emit and plan.width > 2:
+        return False
+    if store.runs[own, END] == store.runs[own, LIMIT]:
+        low = smallest_horizon(frame, store, plan.width)
+        free = reserve(own, low, ctl[FREE], store)
+        if free < 0:
+            return False
+        ctl[FREE] = free
+    edge = grid(t, ctl)
+    n = 1
+    begin = 0
+    for place in range(plan.width):
+        if place != s:
+            begin = window_start(first + place, edge - frame.length[place], NONE, store)
+            n *= store.runs[first + place, END] - begin
+    if n > 0:
+        if emit:
+            at = ctl[N_RESULTS]
+            if at + n > results.ts.shape[0]:
+                return False
+            for i in range(begin, begin + n):
+                other = store.entry[i, EVENT]
+                results.event[at, s] = event
+                results.event[at, 1 - s] = other
+                results.ts[at] = t
+                results.position[at] = ctl[POSITION]
+                results.last[at] = max(event, other)
+                results.late[at] = 0
+                at += 1
+            ctl[N_RESULTS] = at
+        ctl[MADE_SO_FAR] = n
+    end = store.runs[own, END]
+    before = end - 1
+    if end > store.runs[own, FIRST] and (
+        store.entry[before, TS] == t and store.entry[before, EVENT] > event
+    ):
+        put(own, t, event, store)
+    else:
+        store.entry[end, TS] = t
+        store.entry[end, EVENT] = event
+        store.runs[own, END] = end + 1
+    return True
+
+
+@rare
+def _in_general(event, s, is_late, scan, frame, plan, store, scratch, arrivals, results, late):
+    """Process one event in any kind of join; return why it ended."""
+    ctl = frame.ctl
+    emit = ctl[COUNT_ONLY] == 0
+    has_where = ctl[HAS_WHERE] == 1
+    probe = not is_late
+    by_walk = emit or has_where
+    if is_late:
+        probe = (ctl[LATE] > 0 or ctl[WINDOW_END] == 1) and ctl[HAS_TUPLE_WINDOWS] == 0
+        by_walk = has_where or ctl[LATE] == 2 or (ctl[WINDOW_END] == 1 and emit)
+    if ctl[WALKING] == 0 and not _reserve_all(event, s, frame, plan, store, arrivals):
+        return NO_ROOM
+    if probe and by_walk:
+        ended = walk(event, s, is_late, emit, scan, frame, plan, store, scratch, arrivals, results)
+        if ended != COMPLETE:
+            return RESULTS_FULL
+    elif probe:
+        total, at_clock = count(event, s, is_late, frame, plan, store, scratch, arrivals)
+        if not is_late:
+            ctl[MADE_SO_FAR] = total
+        else:
+            ctl[MADE_SO_FAR] = at_clock if ctl[WINDOW_END] == 1 else 0
+            ctl[LOST_SO_FAR] = total - ctl[MADE_SO_FAR]
+    if is_late:
+        _finish_late(event, s, frame, plan, store, arrivals, late)
+    else:
+        _store(event, s, frame, plan, store, arrivals)
+    return DONE
+
+
+@kernel
+def run(at, events, scan, frame, plan, store, scratch, arrivals, results, made, late):
+    """Process `events` from position `at`; return (next position, why the run stopped)."""
+    ctl = frame.ctl
+    for i in range(at, events.shape[0]):
+        event = events[i]
+        t = arrivals.event[event - arrivals.base, TS]
+        s = arrivals.event[event - arrivals.base, STREAM]
+        is_late = t < ctl[TIME]
+        if ctl[WALKING] == 0:
+            ctl[CURRENT] = event
+            ctl[POSITION] = i
+            ctl[MADE_SO_FAR] = 0
+            ctl[LOST_SO_FAR] = 0
+        if not is_late:
+            ctl[TIME] = t
+        done = False
+        if plan.shared == 1 and not is_late and ctl[WALKING] == 0:
+            done = _shared_in_order(t, s, event, frame, plan, store, arrivals, results)
+        if not done:
+            ended = _in_general(
+                event, s, is_late, scan, frame, plan, store, scratch, arrivals, results, late
+            )
+            if ended != DONE:
+                return i, ended
+        if ctl[MADE_SO_FAR] > 0:
+            _record_made(ctl, made)
+    return events.shape[0], DONE
+
+
+@kernel
+def put_back(at, events, frame, plan, store, arrivals):
+    """Store `events` from position `at`, as after a restart; return where room ran out, or the end."""
+    for i in range(at, events.shape[0]):
+        s = arrivals.event[events[i] - arrivals.base, STREAM]
+        if not _reserve_all(events[i], s, frame, plan, store, arrivals):
+            return i
+        _store(events[i], s, frame, plan, store, arrivals)
+    return events.shape[0]

@@ -1,0 +1,146 @@
+"""Named groups of arrays that kernels work on. Plain data: no method, no default, no policy.
+
+An event is known by its *number*: its place in arrival order since the beginning, all streams
+together. ``number - base`` is its place in the arrays of `Arrivals`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+U8 = NDArray[np.uint8]
+F64 = NDArray[np.float64]
+
+NEVER = 2**62  # beyond every time
+BEFORE = -(2**62)  # before every time
+NONE = -1  # no event
+
+# columns of `Arrivals.event`
+TS = 0
+LINK = 1  # next event in the same bucket
+STREAM = 2
+KEY = 3  # the first key, as a small integer; further keys follow
+
+# columns of `Store.entry`, behind TS
+EVENT = 1
+
+
+class Arrivals(NamedTuple):
+    """What is known of each event that may still matter, by ``number - base``."""
+
+    base: int
+    event: I64  # [event, TS / LINK / STREAM / KEY + key column]: what the kernels read together
+    row: I64  # place among all rows of its stream
+    arrival: I64
+    delay: I64
+    ints: I64  # [column, event]: integer columns that `where` reads
+    floats: F64  # [column, event]
+
+
+class Rings(NamedTuple):
+    """Bucket arrays, one row per ring; all rows have the same power-of-two length."""
+
+    head: I64
+    tail: I64
+    low: I64  # per ring: lowest bucket that may be in use
+    high: I64  # per ring: highest
+    size: I64  # per ring: number of events
+
+
+class Buffers(NamedTuple):
+    """What the reordering stage knows of each stream; `ctl` holds its scalars."""
+
+    ctl: I64
+    local: I64  # local time
+    newest: I64  # largest time that entered the Synchronizer
+    overdue: I64  # first of the events that leave with the next advance
+    overdue_last: I64
+
+
+class Released(NamedTuple):
+    """What left the Synchronizer, in order."""
+
+    event: I64
+    during: I64  # the arrival that made it leave
+
+
+class Store(NamedTuple):
+    """The windows: for every (key, stream) one run of events sorted by (ts, number).
+
+    Row ``code * width + place`` of `runs` says where the run of one stream of one key lies in
+    `entry`. Both arrays begin on a cache line: the runs of a two-stream key are one line, and so
+    are four entries.
+    """
+
+    runs: I32
+    entry: I64  # [i, TS] and [i, EVENT]
+
+
+class Plan(NamedTuple):
+    """How to walk from an event of each stream to its partners (one row per starting stream)."""
+
+    width: int  # rows of `Store.runs` per key
+    shared: int  # 1: time windows, no condition but one key that all streams share
+    inner: I64  # [start]: how many steps have further steps behind them; these come first
+    stream: I64  # [start, step]: the stream found in this step
+    parent: I64  # [start, step]: the stream whose event gives the key
+    column: I64  # [start, step]: the key column of the parent
+    place: I64  # [start, step]: place of the found stream among the key's runs
+    site: I64  # [start, step]: which compiled condition to apply; NONE: no condition
+    n_keys: I64  # [stream]: number of its key columns
+    own_place: I64  # [stream, key column]: place of its own run
+
+
+class Frame(NamedTuple):
+    """What the join knows about time; `ctl` holds its scalars."""
+
+    ctl: I64
+    length: I64  # [stream]: members have ``ts >= grid(result time) - length``; NONE: tuple-count
+    count: I64  # [stream]: the window is the last `count` events in the total order; or NONE
+    held: I64  # [stream]: nothing before this time is looked at any more
+
+
+class Scratch(NamedTuple):
+    """Work space of one walk, by depth; here so that a walk can stop and go on."""
+
+    state: I64  # depth
+    cursor: I64
+    stop: I64
+    newest: I64  # largest time among the members chosen so far
+    reach: I64  # no member may be later than this
+    at: I64  # [stream]: the chosen event
+    hits: I64  # [depth, i]: candidates that passed the condition
+    n_hits: I64
+    next_hit: I64
+
+
+class Results(NamedTuple):
+    """Joined events: one row per result."""
+
+    event: I64  # [result, stream]
+    ts: I64  # result time
+    position: I64  # which of the events in work completed it
+    last: I64  # the member that arrived last
+    late: U8
+
+
+class Made(NamedTuple):
+    """Events that made results."""
+
+    position: I64  # among the events in work
+    ts: I64  # result time
+    n: I64
+
+
+class Late(NamedTuple):
+    """Events behind the join's clock."""
+
+    position: I64
+    by: I64  # how far behind
+    lost: I64  # results that were lost with it
+    fate: I64

@@ -1,0 +1,244 @@
+"""K-slack buffers and Synchronizer over a run of arrivals (ICDE16 III-A, Fig. 3 and Alg. 1).
+
+Stream ``s`` of ``m`` owns three places: ring ``s`` is its K-slack buffer, ring ``m + s`` its part
+of the Synchronizer's buffer, and a short sorted list holds events that were overdue on arrival and
+leave with the next advance of local time. An event moves K-slack -> Synchronizer -> out.
+
+The scalars live in `Buffers.ctl`, so that a run can stop at any arrival (no room, adaptation
+boundary) and ordinary Python takes over; nothing of an arrival has happened when the run stops.
+"""
+
+from __future__ import annotations
+
+from slackwater.kernels.buckets import earliest, insert, link_after, remove_earliest
+from slackwater.kernels.jit import kernel, part
+from slackwater.kernels.records import BEFORE, LINK, NEVER, NONE, STREAM, TS
+
+# places in `Buffers.ctl`
+SLACK = 0  # K
+SYNC_TIME = 1  # T_sync of Alg. 1: everything up to here has left the Synchronizer
+SHIFT = 2  # a bucket spans 2**SHIFT time units
+HOLD_TIES = 3  # 1: equal times leave together, in the total order of tuple-count windows
+OVERDUE_NOW = 4  # 1: an overdue event leaves at once (Thesis Fig. 3.2)
+FOLLOW = 5  # 1: K follows the largest delay seen (Max-K-slack)
+BOUNDARY = 6  # stop behind the arrival that takes the largest local time to here
+TOP = 7  # largest local time of all streams
+N_OUT = 8  # events in `Released`
+N_CHANGES = 9  # rows in `changes`
+NOW = 10  # the arrival in work
+MAX_DELAY = 11
+CTL_LENGTH = 12
+
+# why a run stopped
+DONE = 0
+NO_ROOM = 1
+AT_BOUNDARY = 2
+
+
+@kernel
+def recall_overdue(s, buffers, rings, arrivals):
+    """After K grew: an overdue event of `s` that is no longer due goes back into K-slack."""
+    event = buffers.overdue[s]
+    buffers.overdue[s] = NONE
+    buffers.overdue_last[s] = NONE
+    while event != NONE:
+        following = arrivals.event[event - arrivals.base, LINK]
+        if arrivals.event[event - arrivals.base, TS] + buffers.ctl[SLACK] <= buffers.local[s]:
+            _set_overdue(event, s, buffers, arrivals)
+        else:
+            insert(event, s, buffers.ctl[SHIFT], rings, arrivals)
+        event = following
+
+
+@part
+def _set_overdue(event, s, buffers, arrivals):
+    first, last = link_after(event, buffers.overdue[s], buffers.overdue_last[s], arrivals)
+    buffers.overdue[s] = first
+    buffers.overdue_last[s] = last
+
+
+@part
+def _emit(event, buffers, out):
+    n = buffers.ctl[N_OUT]
+    out.event[n] = event
+    out.during[n] = buffers.ctl[NOW]
+    buffers.ctl[N_OUT] = n + 1
+
+
+@part
+def _into_sync(event, s, buffers, rings, arrivals, out):
+    """Alg. 1 lines 4, 5, 9, 10: sort `event` in, or let it out when it is too late for that."""
+    t = arrivals.event[event - arrivals.base, TS]
+    if t > buffers.ctl[SYNC_TIME]:
+        insert(event, buffers.local.shape[0] + s, buffers.ctl[SHIFT], rings, arrivals)
+        buffers.newest[s] = max(buffers.newest[s], t)
+    else:
+        _emit(event, buffers, out)
+
+
+@part
+def _out_of_sync(bound, buffers, rings, arrivals, out):
+    """Let out every synchronised event with ``ts <= bound`` in (ts, stream, number) order."""
+    m = buffers.local.shape[0]
+    while True:
+        now = NEVER
+        for ring in range(m, 2 * m):
+            event = earliest(ring, rings)
+            if event != NONE:
+                now = min(now, arrivals.event[event - arrivals.base, TS])
+        if now > bound:
+            break
+        for ring in range(m, 2 * m):
+            event = earliest(ring, rings)
+            while event != NONE and arrivals.event[event - arrivals.base, TS] == now:
+                remove_earliest(ring, rings, arrivals)
+                _emit(event, buffers, out)
+                event = earliest(ring, rings)
+    buffers.ctl[SYNC_TIME] = max(buffers.ctl[SYNC_TIME], bound)
+
+
+@part
+def _synchronize(buffers, rings, arrivals, out):
+    """Alg. 1 lines 6 to 8: go on while the buffer has at least one event of each stream.
+
+    The loop of Alg. 1 ends when the slowest stream is used up, that is at the smallest of the
+    streams' largest buffered times. A whole release of K-slack enters before this runs, so equal
+    times of one release leave side by side.
+    """
+    m = buffers.local.shape[0]
+    bound = NEVER
+    for s in range(m):
+        if rings.size[m + s] == 0:
+            return
+        bound = min(bound, buffers.newest[s])
+    _out_of_sync(bound - buffers.ctl[HOLD_TIES], buffers, rings, arrivals, out)
+
+
+@part
+def _release(s, bound, buffers, rings, arrivals, out):
+    """Move what is due (``ts <= bound``) of `s` from K-slack to the Synchronizer, in ts order."""
+    event = buffers.overdue[s]  # all of these are due, and earlier than everything in the ring
+    buffers.overdue[s] = NONE
+    buffers.overdue_last[s] = NONE
+    while event != NONE:
+        following = arrivals.event[event - arrivals.base, LINK]
+        _into_sync(event, s, buffers, rings, arrivals, out)
+        event = following
+    event = earliest(s, rings)
+    while event != NONE and arrivals.event[event - arrivals.base, TS] <= bound:
+        remove_earliest(s, rings, arrivals)
+        _into_sync(event, s, buffers, rings, arrivals, out)
+        event = earliest(s, rings)
+
+
+@part
+def _fits_sync(s, low_ts, high_ts, buffers, rings):
+    """Whether the Synchronizer's ring of `s` can take events from `low_ts` to `high_ts`."""
+    shift = buffers.ctl[SHIFT]
+    low = max(low_ts, buffers.ctl[SYNC_TIME] + 1) >> shift
+    high = high_ts >> shift
+    ring = buffers.local.shape[0] + s
+    if rings.size[ring] > 0:
+        low = min(low, rings.low[ring])
+        high = max(high, rings.high[ring])
+    return high - low < rings.head.shape[1]
+
+
+@part
+def _has_room(event, s, buffers, rings, arrivals):
+    """Whether the advance caused by `event` can be carried out with the buckets there are."""
+    t = arrivals.event[event - arrivals.base, TS]
+    bound = t - buffers.ctl[SLACK]
+    shift = buffers.ctl[SHIFT]
+    low = NEVER
+    high = BEFORE
+    if rings.size[s] > 0:
+        low = rings.low[s] << shift
+        high = min(bound, ((rings.high[s] + 1) << shift) - 1)
+    first = buffers.overdue[s]
+    if first != NONE:
+        low = min(low, arrivals.event[first - arrivals.base, TS])
+        high = max(high, arrivals.event[buffers.overdue_last[s] - arrivals.base, TS])
+    if buffers.ctl[SLACK] == 0:
+        low = min(low, t)
+        high = t
+    return high < low or _fits_sync(s, low, high, buffers, rings)
+
+
+@part
+def _advance(event, s, buffers, rings, arrivals, out):
+    """Local time of `s` moves on to the time of `event`: what is due leaves K-slack.
+
+    It leaves before `event` enters: behind it the buffer never spans more than K.
+    """
+    t = arrivals.event[event - arrivals.base, TS]
+    buffers.local[s] = t
+    buffers.ctl[TOP] = max(buffers.ctl[TOP], t)
+    _release(s, t - buffers.ctl[SLACK], buffers, rings, arrivals, out)
+    if buffers.ctl[SLACK] == 0:
+        _into_sync(event, s, buffers, rings, arrivals, out)
+    else:
+        insert(event, s, buffers.ctl[SHIFT], rings, arrivals)
+    _synchronize(buffers, rings, arrivals, out)
+
+
+@part
+def _fall_behind(event, s, buffers, rings, arrivals, out):
+    """An event at or behind local time: buffered, or overdue when K does not cover its delay."""
+    t = arrivals.event[event - arrivals.base, TS]
+    shift = buffers.ctl[SHIFT]
+    if t + buffers.ctl[SLACK] > buffers.local[s]:
+        insert(event, s, shift, rings, arrivals)
+    elif buffers.ctl[OVERDUE_NOW] == 1:
+        _into_sync(event, s, buffers, rings, arrivals, out)
+        _synchronize(buffers, rings, arrivals, out)
+    elif rings.size[s] > 0 and t >> shift >= rings.low[s]:
+        # K shrank, and the buffer still holds events as old as this one: stay in ts order
+        insert(event, s, shift, rings, arrivals)
+    else:
+        _set_overdue(event, s, buffers, arrivals)
+
+
+@kernel
+def run(at, end, buffers, rings, arrivals, out, changes):
+    """Take in the arrivals ``at <= number < end``; return (next arrival, why the run stopped).
+
+    `changes` collects (largest local time, K) whenever K follows a larger delay.
+    """
+    ctl = buffers.ctl
+    for event in range(at, end):
+        t = arrivals.event[event - arrivals.base, TS]
+        s = arrivals.event[event - arrivals.base, STREAM]
+        ctl[NOW] = event
+        if t > buffers.local[s]:
+            if not _has_room(event, s, buffers, rings, arrivals):
+                return event, NO_ROOM
+            arrivals.delay[event - arrivals.base] = 0
+            _advance(event, s, buffers, rings, arrivals, out)
+        else:
+            delay = buffers.local[s] - t
+            if ctl[OVERDUE_NOW] == 1 and not _fits_sync(s, t, t, buffers, rings):
+                return event, NO_ROOM
+            if ctl[FOLLOW] == 1 and delay > ctl[SLACK]:
+                if (delay >> ctl[SHIFT]) + 2 > rings.head.shape[1]:
+                    return event, NO_ROOM
+                ctl[SLACK] = delay
+                changes[ctl[N_CHANGES], 0] = ctl[TOP]
+                changes[ctl[N_CHANGES], 1] = delay
+                ctl[N_CHANGES] += 1
+                for other in range(buffers.local.shape[0]):
+                    recall_overdue(other, buffers, rings, arrivals)
+            arrivals.delay[event - arrivals.base] = delay
+            ctl[MAX_DELAY] = max(ctl[MAX_DELAY], delay)
+            _fall_behind(event, s, buffers, rings, arrivals, out)
+        if ctl[TOP] >= ctl[BOUNDARY]:
+            return event + 1, AT_BOUNDARY
+    return end, DONE
+
+
+@kernel
+def flush(buffers, rings, arrivals, out):
+    """End of input: K-slack empties into the Synchronizer, then everything leaves in order."""
+    for s in range(buffers.local.shape[0]):
+        _release(s, NEVER, buffers, rings, arrivals, out)
+    _out_of_sync(buffers.ctl[TOP], buffers, rings, arrivals, out)

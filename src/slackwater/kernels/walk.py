@@ -1,0 +1,110 @@
+"""The results that an event completes, one by one: a walk along the join tree with backtracking.
+
+Used where results are materialised, and wherever a `where` condition must see the events. A full
+result buffer interrupts the walk; all of its state is in `Scratch`, so it goes on where it was.
+"""
+
+from __future__ import annotations
+
+from slackwater.kernels.count import begin_walk, bind, candidates
+from slackwater.kernels.frame import (
+    LATE,
+    LOST_SO_FAR,
+    MADE_SO_FAR,
+    N_RESULTS,
+    POSITION,
+    TIME,
+    WALKING,
+    WINDOW_END,
+)
+from slackwater.kernels.jit import part
+from slackwater.kernels.records import NONE
+
+COMPLETE = 0
+RESULTS_FULL = 1
+BLOCK = 1024  # candidates per call of the compiled condition
+
+
+@part
+def _open(start, depth, late, frame, plan, store, scratch, arrivals):
+    """Begin with the candidates of `depth`."""
+    begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
+    scratch.cursor[depth] = begin
+    scratch.stop[depth] = end
+    scratch.n_hits[depth] = 0
+    scratch.next_hit[depth] = 0
+
+
+@part
+def _next(start, depth, scan, plan, store, scratch, arrivals):
+    """Position of the next candidate of `depth` that passes the condition, or NONE."""
+    if plan.site[start, depth] == NONE:
+        i = scratch.cursor[depth]
+        if i >= scratch.stop[depth]:
+            return NONE
+        scratch.cursor[depth] = i + 1
+        return i
+    while scratch.next_hit[depth] == scratch.n_hits[depth]:
+        begin = scratch.cursor[depth]
+        if begin >= scratch.stop[depth]:
+            return NONE
+        end = min(begin + BLOCK, scratch.stop[depth])
+        scratch.n_hits[depth] = scan(
+            plan.site[start, depth], begin, end, store.entry, scratch.at, arrivals,
+            scratch.hits[depth],
+        )  # fmt: skip
+        scratch.next_hit[depth] = 0
+        scratch.cursor[depth] = end
+    scratch.next_hit[depth] += 1
+    return scratch.hits[depth, scratch.next_hit[depth] - 1]
+
+
+@part
+def walk(event, start, late, emit, scan, frame, plan, store, scratch, arrivals, results):
+    """Go through the results of `event`, adding to its counts; return why the walk ended.
+
+    A late event's results are lost, except those at the join's own time under
+    ``late_probe="window-end"``. With `emit`, what is made is written to `results`, and what is
+    lost too when the query asks for it (`LATE` = 2).
+    """
+    ctl = frame.ctl
+    last = plan.stream.shape[1] - 1
+    if ctl[WALKING] == 0:
+        begin_walk(event, start, frame, scratch, arrivals)
+        scratch.state[0] = 0
+        _open(start, 0, late, frame, plan, store, scratch, arrivals)
+    ctl[WALKING] = 0
+    depth = scratch.state[0]
+    while depth >= 0:
+        if emit and ctl[N_RESULTS] == results.ts.shape[0]:
+            scratch.state[0] = depth
+            ctl[WALKING] = 1
+            return RESULTS_FULL
+        i = _next(start, depth, scan, plan, store, scratch, arrivals)
+        if i == NONE:
+            depth -= 1
+            continue
+        if not bind(start, depth, i, late, frame, plan, store, scratch):
+            continue
+        if depth < last:
+            depth += 1
+            _open(start, depth, late, frame, plan, store, scratch, arrivals)
+            continue
+        newest = scratch.newest[depth + 1]
+        in_time = not late or (ctl[WINDOW_END] == 1 and newest == ctl[TIME])
+        if in_time:
+            ctl[MADE_SO_FAR] += 1
+        else:
+            ctl[LOST_SO_FAR] += 1
+        if emit and (in_time or ctl[LATE] == 2):
+            n = ctl[N_RESULTS]
+            newest_arrival = NONE
+            for s in range(scratch.at.shape[0]):
+                results.event[n, s] = scratch.at[s]
+                newest_arrival = max(newest_arrival, scratch.at[s])
+            results.last[n] = newest_arrival
+            results.ts[n] = newest
+            results.position[n] = ctl[POSITION]
+            results.late[n] = 0 if in_time else 1
+            ctl[N_RESULTS] = n + 1
+    return COMPLETE

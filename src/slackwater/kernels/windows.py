@@ -1,0 +1,149 @@
+"""Window contents: sorted runs of events, one per (key, stream), side by side in shared arrays.
+
+A run is a block of the arrays. New events are appended; a late one is shifted into place. Nothing
+is deleted one by one: the window start only moves on, and what is behind retention goes when the
+block is full (it is slid down, or copied into a block twice as long). So the cost of an event does
+not depend on the length of the window, and the number of events in a window is a subtraction.
+"""
+
+from __future__ import annotations
+
+from slackwater.kernels.jit import kernel, part
+from slackwater.kernels.records import EVENT, TS
+
+# columns of `Store.runs`
+START = 0  # the block
+FIRST = 1  # first event kept
+WINDOW = 2  # first event inside the window at the join's clock, as far as known
+END = 3  # behind the last event
+LIMIT = 4  # end of the block
+RUN_LENGTH = 8  # padded, so that the runs of a two-stream key share a cache line
+
+SMALLEST_BLOCK = 4
+
+
+@part
+def _move(run, to, room, store):
+    """Copy the events of `run` to the block of length `room` that begins at `to`."""
+    first = store.runs[run, FIRST]
+    n = store.runs[run, END] - first
+    for i in range(n):
+        store.entry[to + i, TS] = store.entry[first + i, TS]
+        store.entry[to + i, EVENT] = store.entry[first + i, EVENT]
+    store.runs[run, WINDOW] += to - first
+    store.runs[run, START] = to
+    store.runs[run, FIRST] = to
+    store.runs[run, END] = to + n
+    store.runs[run, LIMIT] = to + room
+
+
+@part
+def _forget(run, horizon, store):
+    """Drop events with ``ts < horizon`` from the front of `run`."""
+    first = store.runs[run, FIRST]
+    end = store.runs[run, END]
+    while first < end and store.entry[first, TS] < horizon:
+        first += 1
+    store.runs[run, FIRST] = first
+    if store.runs[run, WINDOW] < first:
+        store.runs[run, WINDOW] = first
+
+
+@part
+def reserve(run, horizon, free, store):
+    """Make room for one more event in `run`; return the new start of free space, or -1 if none.
+
+    Only events before `horizon` are forgotten, so a failed attempt changes nothing that counts.
+    """
+    runs = store.runs
+    if runs[run, END] < runs[run, LIMIT]:
+        return free
+    _forget(run, horizon, store)
+    room = runs[run, LIMIT] - runs[run, START]
+    if 2 * (runs[run, END] - runs[run, FIRST]) <= room and room > 0:
+        _move(run, runs[run, START], room, store)
+        return free
+    room = max(SMALLEST_BLOCK, 2 * room)
+    if free + room > store.entry.shape[0]:
+        return -1
+    _move(run, free, room, store)
+    return free + room
+
+
+@part
+def put(run, t, event, store):
+    """Insert at its place in (ts, number) order; `reserve` made room."""
+    i = store.runs[run, END]
+    first = store.runs[run, FIRST]
+    while i > first and (
+        store.entry[i - 1, TS] > t or (store.entry[i - 1, TS] == t and store.entry[i - 1, EVENT] > event)
+    ):
+        store.entry[i, TS] = store.entry[i - 1, TS]
+        store.entry[i, EVENT] = store.entry[i - 1, EVENT]
+        i -= 1
+    store.entry[i, TS] = t
+    store.entry[i, EVENT] = event
+    store.runs[run, END] += 1
+    if i < store.runs[run, WINDOW]:
+        store.runs[run, WINDOW] += 1
+
+
+@part
+def window_start(run, low_ts, low_event, store):
+    """Position of the first event not before (`low_ts`, `low_event`), which only ever grows."""
+    i = store.runs[run, WINDOW]
+    end = store.runs[run, END]
+    while i < end and (
+        store.entry[i, TS] < low_ts or (store.entry[i, TS] == low_ts and store.entry[i, EVENT] < low_event)
+    ):
+        i += 1
+    store.runs[run, WINDOW] = i
+    return i
+
+
+@part
+def position(run, t, store):
+    """Position of the first event of `run` with ``ts >= t``."""
+    low = store.runs[run, FIRST]
+    high = store.runs[run, END]
+    while low < high:
+        middle = (low + high) >> 1
+        if store.entry[middle, TS] < t:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def forget(horizon, store):
+    """Forget everything before `horizon`; return how many entries are left."""
+    n = 0
+    for run in range(store.runs.shape[0]):
+        _forget(run, horizon, store)
+        n += store.runs[run, END] - store.runs[run, FIRST]
+    return n
+
+
+@kernel
+def compact(store, target):
+    """Copy all runs of `store` into `target`, with room to double; return where free space starts."""
+    free = 0
+    for run in range(store.runs.shape[0]):
+        first = store.runs[run, FIRST]
+        n = store.runs[run, END] - first
+        room = 0
+        if n > 0:
+            room = SMALLEST_BLOCK
+            while room < n + 1:
+                room *= 2
+        for i in range(n):
+            target.entry[free + i, TS] = store.entry[first + i, TS]
+            target.entry[free + i, EVENT] = store.entry[first + i, EVENT]
+        target.runs[run, START] = free
+        target.runs[run, FIRST] = free
+        target.runs[run, WINDOW] = free + store.runs[run, WINDOW] - first
+        target.runs[run, END] = free + n
+        target.runs[run, LIMIT] = free + room
+        free += room
+    return free
