@@ -1,0 +1,1 @@
+"""One shard wired together: reordering, join, goal; snapshots, metrics, replay and report."""

@@ -1,0 +1,182 @@
+"""What a batch gave: results, counts by result time, late events, rejects, changes of K."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from slackwater.disorder.reorder import Step
+from slackwater.engine.intake import REASONS, Rejected
+from slackwater.errors import QueryError
+from slackwater.kernels import join as fates
+from slackwater.kernels.records import BEFORE, I64, Late, Made, Results
+from slackwater.log import Log
+from slackwater.query import Query
+
+RESULT_TS = "result_ts"
+LATE = "late"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of results."""
+
+    names: tuple[str, ...]  # of the streams
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, query: Query, schemas: Sequence[pa.Schema]) -> Shape:
+        """Result time first, then every column of every stream as ``<stream>_<column>``."""
+        time = _time_type(query, schemas)
+        fields = [pa.field(RESULT_TS, time, nullable=False)]
+        if query.select == "count":
+            return cls(query.names, pa.schema([*fields, pa.field("n", pa.int64(), nullable=False)]))
+        for name, schema in zip(query.names, schemas, strict=True):
+            fields += [column.with_name(f"{name}_{column.name}") for column in schema]
+        if query.late == "emit":
+            fields.append(pa.field(LATE, pa.bool_(), nullable=False))
+        names = [column.name for column in fields]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            msg = (
+                f"results would have more than one column {', '.join(doubled)} "
+                "(they are named <stream>_<column>); rename a stream"
+            )
+            raise QueryError(msg)
+        return cls(query.names, pa.schema(fields))
+
+
+def _time_type(query: Query, schemas: Sequence[pa.Schema]) -> pa.DataType:
+    """A timestamp where all streams have one, else a number."""
+    types = [
+        schema.field(stream.ts).type
+        for stream, schema in zip(query.streams, schemas, strict=True)
+        if stream.ts in schema.names
+    ]
+    if types and all(pa.types.is_timestamp(kind) for kind in types):
+        return pa.timestamp(query.unit, types[0].tz)
+    return pa.int64()
+
+
+class Production(NamedTuple):
+    """Events that made results: when, how many, and how far local time had moved on."""
+
+    ts: I64  # result time
+    n: I64
+    latency: I64
+
+
+class LateEvents(NamedTuple):
+    """Events that came behind the join's clock."""
+
+    stream: I64
+    ts: I64
+    late_by: I64
+    kept: NDArray[np.bool_]
+    lost: I64
+    exact: NDArray[np.bool_]
+
+
+class Output:
+    """Filled by the engine, read by its user."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.tables: list[pa.Table] = []
+        self.members: list[I64] = []  # rows of each result, by stream
+        self.made: list[Production] = []
+        self.late: list[LateEvents] = []
+        self.rejected: list[Rejected] = []
+        self.slacks: list[tuple[int, int]] = []  # (event time, K) where K changed
+        self.waits: list[I64] = []  # arrival of the last member to emission, per result
+        self.top = BEFORE  # largest local time
+
+    @property
+    def table(self) -> pa.Table:
+        """The results, in result-time order but for late ones."""
+        if "n" in self.shape.schema.names[1:2]:
+            return counts(self.made, self.shape.schema)
+        return pa.concat_tables([self.shape.schema.empty_table(), *self.tables])
+
+    def extend(self, later: Output) -> None:
+        """Add what a later batch gave."""
+        for name in ("tables", "members", "made", "late", "rejected", "slacks", "waits"):
+            getattr(self, name).extend(getattr(later, name))
+        self.top = max(self.top, later.top)
+
+    # ---- for the engine
+
+    def slack(self, ts: int, slack: int) -> None:
+        """K is `slack` from event time `ts` on."""
+        self.slacks.append((ts, slack))
+
+    def rejects(self, rejected: Rejected) -> None:
+        """These rows cannot take part."""
+        if len(rejected.row):
+            self.rejected.append(rejected)
+
+    def results(self, found: Results, rows: I64, tables: Sequence[pa.Table]) -> None:
+        """These events joined; `tables` has their columns, stream by stream."""
+        columns = [pa.array(found.ts.copy()).cast(self.shape.schema.field(0).type)]
+        columns += [column for table in tables for column in table.columns]
+        if LATE in self.shape.schema.names[-1:]:
+            columns.append(pa.array(found.late.astype(bool)))
+        self.tables.append(pa.Table.from_arrays(columns, schema=self.shape.schema))
+        self.members.append(rows)
+
+    def step(self, log: Log, step: Step, made: Made, late: Late, tops: I64) -> None:
+        """These events went through the join.
+
+        `tops` has the largest local time when each of them left the Synchronizer.
+        """
+        self.made.append(Production(made.ts, made.n, tops[made.position] - made.ts))
+        if len(late.position):
+            place = step.event[late.position] - log.base
+            self.late.append(
+                LateEvents(
+                    log.stream[place],
+                    log.ts[place],
+                    late.by,
+                    (late.fate & fates.LATE_KEPT) > 0,
+                    late.lost,
+                    (late.fate & fates.LOSS_UNKNOWN) == 0,
+                )
+            )
+
+
+def counts(made: Sequence[Production], schema: pa.Schema) -> pa.Table:
+    """Number of results by result time, ascending."""
+    times = np.concatenate([part.ts for part in made]) if made else np.empty(0, np.int64)
+    n = np.concatenate([part.n for part in made]) if made else np.empty(0, np.int64)
+    result_ts, first = np.unique(times, return_index=True)  # times ascend already
+    totals = np.add.reduceat(n, first) if len(n) else n
+    time = pa.array(result_ts).cast(schema.field(0).type)
+    return pa.Table.from_arrays([time, pa.array(totals)], schema=schema)
+
+
+def rejects_table(rejected: Sequence[Rejected], names: Sequence[str]) -> pa.Table:
+    """Stream, row and reason of each rejected row."""
+    return pa.table({
+        "stream": pa.array([names[s] for r in rejected for s in r.stream], pa.string()),
+        "row": pa.array([int(n) for r in rejected for n in r.row], pa.int64()),
+        "reason": pa.array([REASONS[why] for r in rejected for why in r.reason], pa.string()),
+    })  # fmt: skip
+
+
+def late_table(late: Sequence[LateEvents], names: Sequence[str]) -> pa.Table:
+    """One row per late event."""
+    parts = [np.concatenate(column) for column in zip(*late, strict=True)] if late else [[]] * 6
+    stream, ts, late_by, kept, lost, exact = parts
+    return pa.table({
+        "stream": pa.array([names[int(s)] for s in stream], pa.string()),
+        "ts": pa.array(ts, pa.int64()),
+        "late_by": pa.array(late_by, pa.int64()),
+        "kept": pa.array(kept, pa.bool_()),
+        "lost": pa.array(lost, pa.int64()),
+        "exact": pa.array(exact, pa.bool_()),
+    })  # fmt: skip

@@ -1,0 +1,139 @@
+"""Recorded streams through the engine, without Spark: `Query.replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.engine.engine import Engine
+from slackwater.engine.metrics import Metrics
+from slackwater.engine.output import Output, late_table, counts, rejects_table
+from slackwater.engine.report import Report, report
+from slackwater.errors import DataError
+from slackwater.events import Batch, as_table, check_time_column, flat, in_arrival_order, time_in_units
+from slackwater.kernels.records import I64
+from slackwater.query import Query
+from slackwater.units import Duration
+
+
+def replay(query: Query, tables: Mapping[str, Any], arrival: str | None) -> Run:
+    """Feed all rows in arrival order, then flush."""
+    batch, orders = recorded(query, tables, arrival)
+    engine = Engine(query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
+    output = engine.feed(batch)
+    output.extend(engine.flush())
+    return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
+
+
+def recorded(
+    query: Query, tables: Mapping[str, Any], arrival: str | None
+) -> tuple[Batch, list[I64]]:
+    """The tables as one batch in arrival order; see `Query.replay` for the order."""
+    unknown = sorted(set(tables) - set(query.names))
+    if unknown:
+        msg = f"there is no stream {', '.join(unknown)}; streams are {', '.join(query.names)}"
+        raise DataError(msg)
+    missing = [name for name in query.names if name not in tables]
+    if missing:
+        msg = f"there is no data for stream {', '.join(missing)}; got {', '.join(tables) or 'none'}"
+        raise DataError(msg)
+    arrow, arrivals, times = [], [], []
+    for stream in query.streams:
+        table = as_table(tables[stream.name], stream.name)
+        table = table.replace_schema_metadata().combine_chunks()
+        check_time_column(stream.name, stream.ts, table.schema)
+        ts, good = time_in_units(flat(table.column(stream.ts)), query.unit)
+        arrow.append(table)
+        times.append(ts)
+        arrivals.append(
+            _arrival(table, stream.name, arrival, query)
+            if arrival is not None
+            else _local_time(ts, good)
+        )
+    if arrival is None:  # rows of a table arrive in table order
+        times = [np.arange(len(ts)) for ts in times]
+    return in_arrival_order(arrow, arrivals, times)
+
+
+def _arrival(table: pa.Table, stream: str, column: str, query: Query) -> I64:
+    check_time_column(stream, column, table.schema)
+    values, good = time_in_units(flat(table.column(column)), query.unit)
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        msg = f"stream {stream!r}: arrival column {column!r} must be set in every row, row {row} is not"
+        raise DataError(msg)
+    return values
+
+
+def _local_time(ts: I64, good: Any) -> I64:
+    """Largest usable time so far: a stream delivers its newest events as they happen."""
+    usable = np.where(good, ts, np.iinfo(np.int64).min)
+    return np.maximum.accumulate(usable) if len(usable) else usable
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished replay."""
+
+    query: Query
+    batch: Batch
+    orders: list[I64]  # for each stream, which row of its table was the n-th to arrive
+    output: Output
+    metrics: Metrics
+    has_arrival: bool
+
+    @cached_property
+    def results(self) -> pa.Table:
+        """The results, in result-time order but for late ones; the counts with select="count"."""
+        return self.output.table
+
+    def produced(self) -> pa.Table:
+        """How many results were made for each result time: (result_ts, n)."""
+        return counts(self.output.made, _COUNTS)
+
+    def slack(self) -> pa.Table:
+        """K over event time: (ts, k), a row for each change."""
+        ts, k = zip(*self.output.slacks, strict=True) if self.output.slacks else ((), ())
+        return pa.table({"ts": pa.array(ts, pa.int64()), "k": pa.array(k, pa.int64())})
+
+    @cached_property
+    def late(self) -> pa.Table:
+        """Late events: stream, ts, late_by, kept, lost, exact."""
+        return late_table(self.output.late, self.query.names)
+
+    @cached_property
+    def rejected(self) -> pa.Table:
+        """Rows that could not take part: stream, row of its table, reason."""
+        table = rejects_table(self.output.rejected, self.query.names)
+        rows = [
+            int(self.orders[self.query.names.index(stream)][row])
+            for stream, row in zip(*table.to_pydict().values(), strict=False)
+        ]
+        return table.set_column(1, "row", pa.array(rows, pa.int64()))
+
+    def report(
+        self,
+        gamma: float = 0.95,
+        period: Duration = "1 minute",
+        every: Duration = "1 second",
+    ) -> Report:
+        """Compare with the exact truth, the join of the sorted input.
+
+        Parameters
+        ----------
+        gamma
+            Γ, the recall that should be reached.
+        period
+            P: recall is measured over the last P of result time.
+        every
+            L: a measurement each L.
+        """
+        return report(self, gamma, period, every)
+
+
+_COUNTS = pa.schema([pa.field("result_ts", pa.int64()), pa.field("n", pa.int64())])

@@ -1,0 +1,157 @@
+"""How good a run was, against the exact truth (DESIGN 1).
+
+The truth comes from the engine itself on the sorted input with nothing late; the property tests
+prove that against a naive oracle. Counting makes it cheap, however many results there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.engine.engine import Engine
+from slackwater.engine.output import Output, Production
+from slackwater.errors import QueryError
+from slackwater.events import Batch, flat, in_arrival_order, time_in_units
+from slackwater.kernels.records import I64
+from slackwater.query import NoSlack, Query
+from slackwater.units import Duration, to_units
+
+if TYPE_CHECKING:
+    from slackwater.engine.replay import Run
+
+
+@dataclass(frozen=True)
+class Report:
+    """Recall, latency and slack of a run; times in the query's unit."""
+
+    true: int
+    produced: int
+    recall: float  # over the whole run; 1.0 when there is nothing to find
+    precision: float | None  # share of the produced results that are true; None: not known
+    gamma: float  # Γ
+    phi: float  # Φ(Γ): share of the measurements not below Γ
+    measurements: pa.Table  # (ts, produced, true, recall): γ(P) on the grid of L
+    average_slack: float  # over event time after the first P
+    average_latency: float
+    latency_95: float
+    average_wait: float | None  # from the arrival of the last member to emission
+    wait_95: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, without the series."""
+        return {name: value for name, value in vars(self).items() if name != "measurements"}
+
+
+def truth(query: Query, batch: Batch, select: str = "count") -> Output:
+    """All true results: the join of the same rows in (ts, stream, arrival) order."""
+    exact = replace(query, goal=NoSlack(), late="drop", select=select, late_probe="none")
+    times = [
+        time_in_units(flat(table.column(stream.ts)), query.unit)[0]
+        for table, stream in zip(batch.tables, query.streams, strict=True)
+    ]
+    in_order, _ = in_arrival_order(batch.tables, times, [np.arange(len(ts)) for ts in times])
+    engine = Engine(exact, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
+    output = engine.feed(in_order)
+    output.extend(engine.flush())
+    return output
+
+
+def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
+    """Measure `run`."""
+    if not 0 <= gamma <= 1:
+        msg = f"gamma must be between 0 and 1, got {gamma!r}"
+        raise QueryError(msg)
+    p = to_units(period, run.query.unit, "period")
+    step = to_units(every, run.query.unit, "every")
+    if p < 1 or step < 1:
+        msg = f"period and every must be at least 1 {run.query.unit}, got {period!r} and {every!r}"
+        raise QueryError(msg)
+    made_ts, made_n, latency = _columns(run.output.made)
+    true_ts, true_n, _ = _columns(truth(run.query, run.batch).made)
+    begin, end = _span(run)
+    series = _recall_series(made_ts, made_n, true_ts, true_n, begin + p, end, p, step)
+    recalls = series.column("recall").to_numpy()
+    true, made = int(true_n.sum()), int(made_n.sum())
+    precision = _precision(run)
+    right = made if precision is None else round(made * precision)
+    waits = np.concatenate(run.output.waits) if run.has_arrival and run.output.waits else None
+    return Report(
+        true=true,
+        produced=made,
+        recall=right / true if true else 1.0,
+        precision=precision,
+        gamma=gamma,
+        phi=float(np.mean(recalls >= gamma)) if len(recalls) else 1.0,
+        measurements=series,
+        average_slack=_average_slack(run.output.slacks, begin + p, end),
+        average_latency=float(np.average(latency, weights=made_n)) if made else 0.0,
+        latency_95=_weighted_quantile(latency, made_n, 0.95),
+        average_wait=float(waits.mean()) if waits is not None and len(waits) else None,
+        wait_95=float(np.quantile(waits, 0.95)) if waits is not None and len(waits) else None,
+    )
+
+
+def _columns(made: list[Production]) -> tuple[I64, I64, I64]:
+    if not made:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+    ts, n, latency = (np.concatenate(column) for column in zip(*made, strict=True))
+    return ts, n, latency
+
+
+def _span(run: Run) -> tuple[int, int]:
+    """The first and the largest event time that arrived."""
+    slacks = run.output.slacks
+    return (slacks[0][0], run.output.top) if slacks else (0, 0)
+
+
+def _recall_series(
+    made_ts: I64, made_n: I64, true_ts: I64, true_n: I64, begin: int, end: int, p: int, step: int
+) -> pa.Table:
+    """γ(P) at the multiples of `step` in [begin, end], where there is a true result."""
+    grid = np.arange(-(-begin // step) * step, end + 1, step)
+    made = _within(made_ts, made_n, grid, p)
+    true = _within(true_ts, true_n, grid, p)
+    some = true > 0
+    recall = made[some] / true[some]
+    return pa.table({"ts": grid[some], "produced": made[some], "true": true[some], "recall": recall})
+
+
+def _within(ts: I64, n: I64, grid: I64, p: int) -> I64:
+    """Sum of `n` with ``t - p < ts <= t`` for each t of `grid`; `ts` ascends."""
+    total = np.concatenate([[0], np.cumsum(n)])
+    upper = np.searchsorted(ts, grid, side="right")
+    lower = np.searchsorted(ts, grid - p, side="right")
+    return np.asarray(total[upper] - total[lower])
+
+
+def _average_slack(slacks: list[tuple[int, int]], begin: int, end: int) -> float:
+    """K averaged over event time in [begin, end]; its last value if that is empty."""
+    if not slacks:
+        return 0.0
+    if end <= begin:
+        return float(slacks[-1][1])
+    ts = np.clip(np.array([t for t, _ in slacks] + [end]), begin, end)
+    ts[0] = begin
+    return float(np.sum(np.diff(ts) * np.array([k for _, k in slacks])) / (end - begin))
+
+
+def _weighted_quantile(values: I64, weights: I64, q: float) -> float:
+    """The smallest value that at least a share `q` of the weight does not exceed."""
+    if len(values) == 0:
+        return 0.0
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, q * total[-1])])
+
+
+def _precision(run: Run) -> float | None:
+    """Share of produced results that are true; with time windows all are."""
+    if not run.query.has_tuple_windows:
+        return 1.0
+    if run.query.select == "count":
+        return None
+    return None

@@ -1,0 +1,61 @@
+"""User columns of the rows that may still be part of a result.
+
+Rows are appended in batches and taken by number. When there are many batches, those of similar
+length are merged, so that there are never too many and a row is copied a logarithmic number of
+times.
+
+>>> rows = Rows(pa.schema({"x": pa.int64()}))
+>>> rows.append(pa.table({"x": [10, 11, 12]}))
+>>> rows.forget(1)
+>>> rows.append(pa.table({"x": [13]}))
+>>> rows.take(np.array([3, 1])).column("x").to_pylist()
+[13, 11]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.kernels.records import I64
+
+
+_FEW = 8  # batches are kept as they are up to this number
+
+
+class Rows:
+    """Rows ``first <= number < end`` of one stream."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.end = 0
+        self._firsts: list[int] = []
+        self._tables: list[pa.Table] = []
+
+    def append(self, table: pa.Table) -> None:
+        """Add rows at the end."""
+        if table.num_rows == 0:
+            return
+        self._firsts.append(self.end)
+        self._tables.append(table)
+        self.end += table.num_rows
+        while len(self._tables) > _FEW and self._tables[-1].num_rows >= self._tables[-2].num_rows // 2:
+            merged = pa.concat_tables(self._tables[-2:]).combine_chunks()
+            self._tables[-2:] = [merged]
+            self._firsts.pop()
+
+    def forget(self, oldest: int) -> None:
+        """Drop the rows with ``number < oldest``; frees memory in whole batches."""
+        while self._firsts and self._firsts[0] + self._tables[0].num_rows <= oldest:
+            self._firsts.pop(0)
+            self._tables.pop(0)
+        if self._firsts and 2 * (oldest - self._firsts[0]) > self._tables[0].num_rows:
+            left = self._tables[0].slice(oldest - self._firsts[0])
+            self._tables[0] = left.take(np.arange(left.num_rows))  # a copy, so that memory is freed
+            self._firsts[0] = oldest
+
+    def take(self, numbers: I64) -> pa.Table:
+        """The rows with these numbers, in this order."""
+        if not self._tables:
+            return self.schema.empty_table()
+        return pa.concat_tables(self._tables).take(pa.array(numbers - self._firsts[0]))

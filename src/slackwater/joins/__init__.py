@@ -1,0 +1,1 @@
+"""The m-way window join: keys, conditions, window store, walking and counting."""

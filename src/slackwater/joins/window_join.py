@@ -1,0 +1,237 @@
+"""The join of one shard: windows, clock and counters behind `process`.
+
+`process` takes what leaves the Synchronizer, in order, and tells what became of each event. Results
+go to a sink in bounded pieces, so that a hot key cannot build one huge table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from slackwater.errors import ConditionError
+from slackwater.joins.conditions import Conditions, scan_signature
+from slackwater.joins.plan import build_plan
+from slackwater.kernels import frame as clock
+from slackwater.kernels import join as kernels
+from slackwater.kernels import walk
+from slackwater.kernels import windows as window_kernels
+from slackwater.kernels.records import (
+    BEFORE,
+    I64,
+    NONE,
+    Arrivals,
+    Frame,
+    Late,
+    Made,
+    Plan,
+    Results,
+    Scratch,
+    Store,
+)
+from slackwater.log import Log
+from slackwater.query import Query, Tuples
+
+Sink = Callable[[Results], None]
+
+_RESULTS_AT_ONCE = 2**15
+_SMALLEST_STORE = 4096
+_CACHE_LINE = 64
+
+
+class WindowJoin:
+    """Windows of all streams of `query` over the events of `log`."""
+
+    def __init__(self, query: Query, conditions: Conditions, log: Log) -> None:
+        m = len(query.streams)
+        self._log = log
+        self._query = query
+        self._conditions = conditions
+        self.plan = build_plan(query, conditions.site_of)
+        self.frame = _new_frame(query)
+        self.store = Store(
+            runs=_on_cache_line((64, window_kernels.RUN_LENGTH), np.int32),
+            entry=_on_cache_line((_SMALLEST_STORE, 2), np.int64),
+        )
+        self._scratch = Scratch(
+            state=np.zeros(1, np.int64),
+            cursor=np.zeros(m, np.int64),
+            stop=np.zeros(m, np.int64),
+            newest=np.zeros(m + 1, np.int64),
+            reach=np.zeros(m + 1, np.int64),
+            at=np.zeros(m, np.int64),
+            hits=np.zeros((m, walk.BLOCK + 1), np.int64),
+            n_hits=np.zeros(m, np.int64),
+            next_hit=np.zeros(m, np.int64),
+        )
+        room = _RESULTS_AT_ONCE if query.select == "*" else 0
+        self._results = Results(
+            event=np.zeros((room, m), np.int64),
+            ts=np.zeros(room, np.int64),
+            position=np.zeros(room, np.int64),
+            last=np.zeros(room, np.int64),
+            late=np.zeros(room, np.uint8),
+        )
+        self._kernel = _compiled_run()
+
+    @property
+    def time(self) -> int:
+        """The join's clock."""
+        return int(self.frame.ctl[clock.TIME])
+
+    def reserve_codes(self, size: int) -> None:
+        """Have runs for all key codes below `size`."""
+        rows = size * self.plan.width
+        if rows > len(self.store.runs):
+            runs = _on_cache_line((2 * rows, window_kernels.RUN_LENGTH), np.int32)
+            runs[: len(self.store.runs)] = self.store.runs
+            self.store = self.store._replace(runs=runs)
+
+    def process(self, events: I64, sink: Sink) -> tuple[Made, Late]:
+        """Join `events` in this order; results go to `sink`, valid during its call only."""
+        n = len(events)
+        made = Made(*(np.empty(n, np.int64) for _ in Made._fields))
+        late = Late(*(np.empty(n, np.int64) for _ in Late._fields))
+        self.frame.ctl[[clock.N_MADE, clock.N_LATE]] = 0
+        ctl, records = self.frame.ctl, self._log.records()
+        at, reason = 0, kernels.RESULTS_FULL
+        while reason != kernels.DONE:
+            at, reason = self._run(at, events, records, made, late)
+            if reason == kernels.NO_ROOM:
+                self._grow()
+            elif ctl[clock.N_RESULTS] > 0:
+                sink(Results(*(array[: ctl[clock.N_RESULTS]] for array in self._results)))
+                ctl[clock.N_RESULTS] = 0
+        n_made, n_late = ctl[clock.N_MADE], ctl[clock.N_LATE]
+        return Made(*(a[:n_made] for a in made)), Late(*(a[:n_late] for a in late))
+
+    def _run(
+        self, at: int, events: I64, records: Arrivals, made: Made, late: Late
+    ) -> tuple[int, int]:
+        try:
+            return self._kernel(  # type: ignore[no-any-return]
+                at, events, self._conditions.scan, self.frame, self.plan, self.store,
+                self._scratch, records, self._results, made, late,
+            )  # fmt: skip
+        except ArithmeticError as error:
+            log, event = self._log, int(self.frame.ctl[clock.CURRENT]) - self._log.base
+            msg = (
+                f"where raised {type(error).__name__} ({error}) for row {log.row[event]} of stream "
+                f"{self._query.names[log.stream[event]]!r}, ts {log.ts[event]}; "
+                "it must be defined for all events that meet"
+            )
+            raise ConditionError(msg) from error
+
+    # ---- what is kept
+
+    @property
+    def horizon(self) -> int:
+        """Nothing before this time is looked at any more."""
+        if self.time == BEFORE:
+            return BEFORE
+        return min(self.stream_horizon(s) for s in range(len(self._query.streams)))
+
+    def stream_horizon(self, stream: int) -> int:
+        """Nothing of `stream` before this time is looked at any more."""
+        if self.time == BEFORE:
+            return BEFORE
+        return int(clock.horizon(stream, self.frame, self.store, self.plan.width))
+
+    def forget(self) -> int:
+        """Forget what is not looked at any more; return how many entries are kept."""
+        return int(window_kernels.forget(self.horizon, self.store))
+
+    def live_codes(self) -> NDArray[np.bool_]:
+        """For each key code whether it has stored events."""
+        runs = self.store.runs
+        busy = runs[:, window_kernels.END] > runs[:, window_kernels.FIRST]
+        whole = len(busy) // self.plan.width * self.plan.width
+        return np.asarray(busy[:whole].reshape(-1, self.plan.width).any(axis=1))
+
+    def rename_codes(self, renamed: NDArray[np.int32]) -> None:
+        """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
+        width = self.plan.width
+        runs = _on_cache_line(self.store.runs.shape, np.int32)
+        kept = np.flatnonzero(renamed != NONE)
+        for place in range(width):
+            runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
+        self.store = self.store._replace(runs=runs)
+
+    def put_back(self, events: I64) -> None:
+        """Store events that an earlier engine had processed and kept."""
+        at = 0
+        while at < len(events):
+            at = kernels.put_back(
+                at, events, self.frame, self.plan, self.store, self._log.records()
+            )
+            if at < len(events):
+                self._grow()
+
+    def _grow(self) -> None:
+        """More space for runs: forget what can be forgotten, then have twice what is needed."""
+        room = max(_SMALLEST_STORE, 8 * self.forget())
+        target = Store(
+            runs=_on_cache_line(self.store.runs.shape, np.int32),
+            entry=_on_cache_line((room, 2), np.int64),
+        )
+        self.frame.ctl[clock.FREE] = window_kernels.compact(self.store, target)
+        self.store = target
+
+
+@cache
+def _compiled_run() -> Callable[..., tuple[int, int]]:
+    """The join kernel, compiled for conditions called through a pointer: once for all queries."""
+    if not numba.config.DISABLE_JIT:
+        vector = types.Array(types.int64, 1, "C")
+        matrix = types.Array(types.int64, 2, "C")
+        runs = types.Array(types.int32, 2, "C")
+        flags = types.Array(types.uint8, 1, "C")
+        n = types.int64
+        kernels.run.compile((
+            n,
+            vector,
+            types.FunctionType(scan_signature()),
+            types.NamedUniTuple(vector, 4, Frame),
+            types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
+            types.NamedTuple([runs, matrix], Store),
+            types.NamedTuple([*[vector] * 6, matrix, vector, vector], Scratch),
+            numba.typeof(Log().records()),
+            types.NamedTuple([matrix, vector, vector, vector, flags], Results),
+            types.NamedUniTuple(vector, 3, Made),
+            types.NamedUniTuple(vector, 4, Late),
+        ))  # fmt: skip
+        kernels.run.disable_compile()
+    return kernels.run  # type: ignore[no-any-return]
+
+
+def _on_cache_line(shape: tuple[int, int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """Zeros whose first byte lies on a cache line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % _CACHE_LINE
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def _new_frame(query: Query) -> Frame:
+    m = len(query.streams)
+    ctl = np.zeros(clock.CTL_LENGTH, np.int64)
+    ctl[clock.TIME] = BEFORE
+    ctl[clock.SLIDE] = query.slide_units
+    half_open = query.bounds == "[)"
+    ctl[clock.GRID_SHIFT] = query.slide_units if half_open else query.slide_units - 1
+    ctl[clock.RETENTION] = query.retained or 0
+    ctl[clock.RETENTION_FIXED] = query.retained is not None
+    ctl[clock.COUNT_ONLY] = query.select == "count"
+    ctl[clock.LATE] = ("drop", "count", "emit").index(query.late)
+    ctl[clock.WINDOW_END] = query.late_probe == "window-end"
+    ctl[clock.HAS_WHERE] = query.where is not None
+    ctl[clock.HAS_TUPLE_WINDOWS] = query.has_tuple_windows
+    counts = [s.window.count if isinstance(s.window, Tuples) else NONE for s in query.streams]
+    lengths = [NONE if length is None else length for length in query.lengths]
+    return Frame(ctl, np.array(lengths), np.array(counts), np.full(m, BEFORE))
