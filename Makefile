@@ -35,7 +35,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/ensure_java.py
 $(VENV)/.warm: $(VENV)/.installed $(KERNELS)
 	@echo "setup: compiling the kernels"
 	@find src -name '*.nb[ci]' -delete
-	@"$(BIN)/python" -m slackwater.kernels.warm
+	@"$(BIN)/python" -m slackwater.warm
 	@touch "$@"
 
 lint: setup ## Check style, formatting, types and the direction of imports

@@ -79,6 +79,10 @@ class Log:
         """How far behind the local time of their streams they arrived."""
         return self._arrays["delay"][: self.size]
 
+    def start_at(self, number: int) -> None:
+        """Let the next event have this number; there are none yet."""
+        self.base = self.end = number
+
     def records(self) -> Arrivals:
         """The arrays as kernels take them; valid until the next `append`."""
         return Arrivals(self.base, **self._arrays)

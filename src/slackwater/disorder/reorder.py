@@ -37,6 +37,26 @@ class Step(NamedTuple):
     changes: I64  # rows (largest local time, new K), where K followed a delay
 
 
+class ReorderState(NamedTuple):
+    """Scalars by name, what is known of each stream, and where the waiting events are."""
+
+    scalars: dict[str, int]
+    local: list[int]
+    newest: list[int]
+    in_slack: I64
+    overdue: I64
+    in_sync: I64
+
+
+_LASTING = {
+    "slack": kernels.SLACK,
+    "sync_time": kernels.SYNC_TIME,
+    "top": kernels.TOP,
+    "max_delay": kernels.MAX_DELAY,
+    "boundary": kernels.BOUNDARY,
+}
+
+
 class Reorder:
     """K-slack per stream with one K for all, then the Synchronizer.
 
@@ -138,6 +158,37 @@ class Reorder:
     def _times(self, events: I64) -> list[int]:
         return [int(t) for t in self.log.ts[events - self.log.base]]
 
+    def state(self) -> ReorderState:
+        """All it would need to go on elsewhere, given the same events in another log."""
+        ctl = self.buffers.ctl
+        return ReorderState(
+            {name: int(ctl[place]) for name, place in _LASTING.items()},
+            self.buffers.local.tolist(),
+            self.buffers.newest.tolist(),
+            np.concatenate([self._ring(s) for s in self._streams]),
+            np.concatenate([self._overdue(s) for s in self._streams]),
+            np.concatenate([self._ring(self.n_streams + s) for s in self._streams]),
+        )
+
+    def resume(self, state: ReorderState) -> None:
+        """Go on from `state`; its events are in the log."""
+        for name, value in state.scalars.items():
+            self.buffers.ctl[_LASTING[name]] = value
+        self.buffers.local[:] = state.local
+        self.buffers.newest[:] = state.newest
+        events = np.concatenate([state.in_slack, state.overdue, state.in_sync])
+        times = self._times(events)
+        self._make_room(max(times) - min(times) if times else 0)
+        shift, records = self.buffers.ctl[kernels.SHIFT], self.log.records()
+        for s in self._streams:
+            own = state.in_slack[self.log.stream[state.in_slack - self.log.base] == s]
+            bucket_kernels.insert_all(own, s, shift, self._rings, records)
+            own = state.in_sync[self.log.stream[state.in_sync - self.log.base] == s]
+            bucket_kernels.insert_all(own, self.n_streams + s, shift, self._rings, records)
+        for event in state.overdue:
+            stream = self.log.stream[event - self.log.base]
+            kernels.set_overdue(event, stream, self.buffers, records)
+
     # ---- what it does
 
     def set_slack(self, slack: int) -> None:
@@ -173,6 +224,7 @@ class Reorder:
         """End of input: everything leaves."""
         self._make_room(self._span_with(None))
         self.buffers.ctl[kernels.N_OUT] = 0
+        self.buffers.ctl[kernels.NOW] = self.log.end - 1
         out = self._released(self.buffered)
         kernels.flush(self.buffers, self._rings, self.log.records(), out)
         n = self.buffers.ctl[kernels.N_OUT]

@@ -113,6 +113,26 @@ class Engine:
         self._stopped = False
         return output
 
+    def snapshot(self) -> bytes:
+        """All that is needed to go on later, elsewhere; between batches."""
+        from slackwater.engine.snapshot import snapshot  # noqa: PLC0415  it builds engines itself
+
+        self._check(None)
+        return snapshot(self)
+
+    @classmethod
+    def restore(
+        cls,
+        data: bytes,
+        query: Query,
+        schemas: Mapping[str, pa.Schema],
+        controller: Controller | None = None,
+    ) -> Engine:
+        """The engine whose `snapshot` this is; the query may change its goal and retention."""
+        from slackwater.engine.snapshot import restore  # noqa: PLC0415
+
+        return restore(data, query, schemas, controller)
+
     def metrics(self) -> Metrics:
         """Counters since the start."""
         return Metrics(
@@ -120,9 +140,17 @@ class Engine:
             rejected={reason: n for reason, n in self.rejected.items() if n},
             slack=self.reorder.slack,
             max_delay=self.reorder.max_delay,
-            stored=self.join.forget(),
+            stored=self._stored(),
             **vars(self.counters),
         )
+
+    def _stored(self) -> int:
+        """How many events wait in the windows for partners, or for late events to be counted."""
+        log = self.log
+        horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
+        kept = log.ts >= horizons[log.stream]
+        kept[self.reorder.waiting() - log.base] = False
+        return int(np.count_nonzero(kept))
 
     def _check(self, batch: Batch | None) -> None:
         if self._stopped:

@@ -17,7 +17,7 @@ from slackwater.engine.output import Output, Production
 from slackwater.errors import QueryError
 from slackwater.events import Batch, flat, in_arrival_order, time_in_units
 from slackwater.kernels.records import I64
-from slackwater.query import NoSlack, Query
+from slackwater.query import NoSlack, Query, Select
 from slackwater.units import Duration, to_units
 
 if TYPE_CHECKING:
@@ -46,18 +46,21 @@ class Report:
         return {name: value for name, value in vars(self).items() if name != "measurements"}
 
 
-def truth(query: Query, batch: Batch, select: str = "count") -> Output:
-    """All true results: the join of the same rows in (ts, stream, arrival) order."""
+def truth(query: Query, batch: Batch, select: Select = "count") -> tuple[Output, list[I64]]:
+    """All true results: the join of the same rows in (ts, stream, arrival) order.
+
+    Returns also, for each stream, which row of its table came n-th in that order.
+    """
     exact = replace(query, goal=NoSlack(), late="drop", select=select, late_probe="none")
     times = [
         time_in_units(flat(table.column(stream.ts)), query.unit)[0]
         for table, stream in zip(batch.tables, query.streams, strict=True)
     ]
-    in_order, _ = in_arrival_order(batch.tables, times, [np.arange(len(ts)) for ts in times])
+    in_order, orders = in_arrival_order(batch.tables, times, [np.arange(len(ts)) for ts in times])
     engine = Engine(exact, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
     output = engine.feed(in_order)
     output.extend(engine.flush())
-    return output
+    return output, orders
 
 
 def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
@@ -71,7 +74,7 @@ def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
         msg = f"period and every must be at least 1 {run.query.unit}, got {period!r} and {every!r}"
         raise QueryError(msg)
     made_ts, made_n, latency = _columns(run.output.made)
-    true_ts, true_n, _ = _columns(truth(run.query, run.batch).made)
+    true_ts, true_n, _ = _columns(truth(run.query, run.batch)[0].made)
     begin, end = _span(run)
     series = _recall_series(made_ts, made_n, true_ts, true_n, begin + p, end, p, step)
     recalls = series.column("recall").to_numpy()
@@ -149,9 +152,16 @@ def _weighted_quantile(values: I64, weights: I64, q: float) -> float:
 
 
 def _precision(run: Run) -> float | None:
-    """Share of produced results that are true; with time windows all are."""
+    """Share of produced results that are true: all with time windows, else a comparison."""
     if not run.query.has_tuple_windows:
         return 1.0
     if run.query.select == "count":
         return None
-    return None
+    exact, orders = truth(run.query, run.batch, "*")
+    true = {
+        tuple(order[row] for order, row in zip(orders, rows, strict=True))
+        for members in exact.members
+        for rows in members.tolist()
+    }
+    made = [tuple(rows) for members in run.output.members for rows in members.tolist()]
+    return sum(rows in true for rows in made) / len(made) if made else 1.0

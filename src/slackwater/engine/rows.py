@@ -44,6 +44,10 @@ class Rows:
             self._tables[-2:] = [merged]
             self._firsts.pop()
 
+    def start_at(self, number: int) -> None:
+        """Let the next row have this number; there are none yet."""
+        self.end = number
+
     def forget(self, oldest: int) -> None:
         """Drop the rows with ``number < oldest``; frees memory in whole batches."""
         while self._firsts and self._firsts[0] + self._tables[0].num_rows <= oldest:

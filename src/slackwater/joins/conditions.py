@@ -11,7 +11,8 @@ import inspect
 import math
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -22,7 +23,7 @@ from slackwater.errors import QueryError
 from slackwater.joins.plan import steps_from
 from slackwater.kernels.records import EVENT, NONE
 from slackwater.log import Log
-from slackwater.query import Query
+from slackwater.query import NoSlack, Query
 
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits
 Sites = dict[tuple[frozenset[int], int], int]
@@ -77,9 +78,15 @@ class _Test:
 
 
 def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions:
-    """Compile `query.where` for streams of these schemas."""
+    """Compile `query.where` for streams of these schemas; the same once only."""
+    same = replace(query, goal=NoSlack(), select="*", late="count", retention=None)
+    return _compile_conditions(same, tuple(schemas))
+
+
+@lru_cache(maxsize=256)
+def _compile_conditions(query: Query, schemas: tuple[pa.Schema, ...]) -> Conditions:
     if query.where is None:
-        return Conditions([], compile_scan(_no_condition))
+        return Conditions([], compile_scan(_no_condition, cache=True))
     if callable(query.where):
         columns = _place(_read_by(query.where, query, schemas), query, schemas)
         tests, names = _function_test(query.where, query, columns)
@@ -103,11 +110,11 @@ def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions
     return Conditions(columns, scan, sites)
 
 
-def compile_scan(function: Callable[..., Any]) -> Scan:
+def compile_scan(function: Callable[..., Any], **options: bool) -> Scan:
     """`function` compiled for the one signature that the join kernel calls."""
     if numba.config.DISABLE_JIT:
         return function
-    return numba.njit(scan_signature(), **_COMPILE)(function)
+    return numba.njit(scan_signature(), **_COMPILE, **options)(function)
 
 
 def scan_signature() -> Any:

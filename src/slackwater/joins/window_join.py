@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -43,6 +43,14 @@ Sink = Callable[[Results], None]
 _RESULTS_AT_ONCE = 2**15
 _SMALLEST_STORE = 4096
 _CACHE_LINE = 64
+
+
+class JoinState(NamedTuple):
+    """The join's clock, how long it keeps events, and how far back it looks in each stream."""
+
+    time: int
+    retention: int
+    horizons: list[int]
 
 
 class WindowJoin:
@@ -130,6 +138,25 @@ class WindowJoin:
 
     # ---- what is kept
 
+    def state(self) -> JoinState:
+        """All it would need to go on elsewhere, given the kept events."""
+        streams = range(len(self._query.streams))
+        return JoinState(
+            self.time, int(self.frame.ctl[clock.RETENTION]), [self.stream_horizon(s) for s in streams]
+        )
+
+    def resume(self, state: JoinState, kept: I64) -> None:
+        """Go on from `state` with the events `kept`, which are in the log."""
+        self.frame.ctl[clock.TIME] = state.time
+        self.frame.held[:] = state.horizons  # what was not kept then cannot be looked at now
+        if not self.frame.ctl[clock.RETENTION_FIXED]:
+            self.frame.ctl[clock.RETENTION] = state.retention
+        at = 0
+        while at < len(kept):
+            at = kernels.put_back(at, kept, self.frame, self.plan, self.store, self._log.records())
+            if at < len(kept):
+                self._grow()
+
     @property
     def horizon(self) -> int:
         """Nothing before this time is looked at any more."""
@@ -162,16 +189,6 @@ class WindowJoin:
         for place in range(width):
             runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
         self.store = self.store._replace(runs=runs)
-
-    def put_back(self, events: I64) -> None:
-        """Store events that an earlier engine had processed and kept."""
-        at = 0
-        while at < len(events):
-            at = kernels.put_back(
-                at, events, self.frame, self.plan, self.store, self._log.records()
-            )
-            if at < len(events):
-                self._grow()
 
     def _grow(self) -> None:
         """More space for runs: forget what can be forgotten, then have twice what is needed."""

@@ -69,7 +69,7 @@ def _owned_by_bound(start, newest, frame, plan, store, scratch, arrivals):
         low = max(
             grid(newest, frame.ctl) - frame.length[s], horizon(s, frame, store, plan.width)
         )
-        n *= position(run, newest + 1, store) - position(run, low, store)
+        n *= max(0, position(run, newest + 1, store) - position(run, low, store))
         if n == 0:
             break
     return n
@@ -88,7 +88,8 @@ def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals):
     total = 0
     at_clock = 0
     fresh = True
-    for i in range(position(run, newest + 1, store), store.runs[run, END]):
+    later = max(newest + 1, horizon(plan.stream[start, owner], frame, store, plan.width))
+    for i in range(position(run, later, store), store.runs[run, END]):
         t = store.entry[i, TS]
         if t > last:
             break

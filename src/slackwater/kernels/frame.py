@@ -60,6 +60,15 @@ def until(t, s, frame):
 
 
 @part
+def can_join(t, s, frame):
+    """Whether an event of `s` is in its own window at the end of the window that holds it.
+
+    With a slide unit longer than the window, it may fall into the gap between two windows.
+    """
+    return grid(t, frame.ctl) <= until(t, s, frame)
+
+
+@part
 def horizon(s, frame, store, width):
     """Nothing of `s` before this time is looked at any more."""
     if frame.length[s] == NONE:

@@ -26,6 +26,7 @@ from slackwater.kernels.frame import (
     TIME,
     WALKING,
     WINDOW_END,
+    can_join,
     grid,
     horizon,
     smallest_horizon,
@@ -163,7 +164,7 @@ def _shared_in_order(t, s, event, frame, plan, store, arrivals, results):
             return False
         ctl[FREE] = free
     edge = grid(t, ctl)
-    n = 1
+    n = 1 if can_join(t, s, frame) else 0
     begin = 0
     for place in range(plan.width):
         if place != s:
@@ -209,6 +210,7 @@ def _in_general(event, s, is_late, scan, frame, plan, store, scratch, arrivals, 
     if is_late:
         probe = (ctl[LATE] > 0 or ctl[WINDOW_END] == 1) and ctl[HAS_TUPLE_WINDOWS] == 0
         by_walk = has_where or ctl[LATE] == 2 or (ctl[WINDOW_END] == 1 and emit)
+    probe = probe and can_join(arrivals.event[event - arrivals.base, TS], s, frame)
     if ctl[WALKING] == 0 and not _reserve_all(event, s, frame, plan, store, arrivals):
         return NO_ROOM
     if probe and by_walk:

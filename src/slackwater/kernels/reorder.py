@@ -44,14 +44,15 @@ def recall_overdue(s, buffers, rings, arrivals):
     while event != NONE:
         following = arrivals.event[event - arrivals.base, LINK]
         if arrivals.event[event - arrivals.base, TS] + buffers.ctl[SLACK] <= buffers.local[s]:
-            _set_overdue(event, s, buffers, arrivals)
+            set_overdue(event, s, buffers, arrivals)
         else:
             insert(event, s, buffers.ctl[SHIFT], rings, arrivals)
         event = following
 
 
 @part
-def _set_overdue(event, s, buffers, arrivals):
+def set_overdue(event, s, buffers, arrivals):
+    """Let `event` of `s` leave with the next advance of local time."""
     first, last = link_after(event, buffers.overdue[s], buffers.overdue_last[s], arrivals)
     buffers.overdue[s] = first
     buffers.overdue_last[s] = last
@@ -196,7 +197,7 @@ def _fall_behind(event, s, buffers, rings, arrivals, out):
         # K shrank, and the buffer still holds events as old as this one: stay in ts order
         insert(event, s, shift, rings, arrivals)
     else:
-        _set_overdue(event, s, buffers, arrivals)
+        set_overdue(event, s, buffers, arrivals)
 
 
 @kernel

@@ -1,0 +1,1 @@
+"""Experiments: seeded workloads, and figures measured on them."""

@@ -1,0 +1,41 @@
+"""Compile every kernel once, so that the first query does not wait: ``python -m slackwater.warm``.
+
+It runs small queries of each kind; numba keeps what it compiled on disk.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from slackwater.engine.engine import Engine
+from slackwater.engine.replay import recorded
+from slackwater.query import MaxSlack, Query, Slack, Stream, Tuples, join
+
+_ROWS = {"ts": [1, 4, 3, 5, 12, 8], "k": [1, 1, 2, 1, 2, 1], "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]}
+
+
+def _queries() -> list[Query]:
+    a, b = Stream("a", "ts", 5), Stream("b", "ts", 5)
+    return [
+        join(a, b, on="k", goal=Slack(1)),
+        join(a, b, where="abs(a.x - b.x) < 1", goal=MaxSlack(), late="emit"),
+        join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
+    ]
+
+
+def warm() -> None:
+    """Run every kernel once."""
+    table = pa.table(_ROWS)
+    for query in _queries():
+        tables = dict.fromkeys(query.names, table)
+        schemas = dict.fromkeys(query.names, table.schema)
+        batch, _ = recorded(query, tables, None)
+        engine = Engine(query, schemas)
+        engine.feed(batch)
+        engine = Engine.restore(engine.snapshot(), query, schemas)
+        engine.flush()
+        engine.metrics()
+
+
+if __name__ == "__main__":
+    warm()
