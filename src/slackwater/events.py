@@ -6,6 +6,7 @@ take turns. Nothing here looks inside user columns except the time column.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,8 @@ def as_table(data: Any, stream: str) -> pa.Table:
         return pa.Table.from_batches([data])
     if type(data).__module__.startswith("pandas."):
         return pa.Table.from_pandas(data, preserve_index=False)
+    if type(data).__module__.startswith("polars."):  # its view types have few Arrow functions yet
+        return data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     msg = f"stream {stream!r} must be an Arrow table, a pandas or a Polars frame, got {type(data).__name__}"

@@ -28,7 +28,7 @@ _MOST_BUCKETS = 2**20  # beyond this, buckets become wider instead of more
 
 
 class Step(NamedTuple):
-    """What one run over arrivals gave."""
+    """What one run over arrivals gave; its arrays are valid until the next run."""
 
     reached: int  # the next arrival to take in
     at_boundary: bool
@@ -103,6 +103,7 @@ class Reorder:
             overdue_last=np.full(n_streams, NONE),
         )
         self._rings = self._new_rings(_FEWEST_BUCKETS)
+        self._out = Released(np.empty(0, np.int64), np.empty(0, np.int64))
         self.set_slack(slack)
 
     # ---- what it knows
@@ -150,10 +151,10 @@ class Reorder:
         return self._times(self._ring(self.n_streams + stream))
 
     def waiting(self) -> I64:
-        """Numbers of all events that wait here, ascending."""
+        """Numbers of all events that wait here."""
         rings = [self._ring(ring) for ring in range(2 * self.n_streams)]
         overdue = [self._overdue(stream) for stream in self._streams]
-        return np.sort(np.concatenate(rings + overdue))
+        return np.concatenate(rings + overdue)
 
     def _times(self, events: I64) -> list[int]:
         return [int(t) for t in self.log.ts[events - self.log.base]]
@@ -207,7 +208,7 @@ class Reorder:
     def run(self, at: int, end: int) -> Step:
         """Take in the arrivals ``at <= number < end`` of the log, up to the boundary."""
         ctl = self.buffers.ctl
-        out = self._released(self.buffered + end - at)
+        out = self._room_for(self.buffered + end - at)
         changes = np.empty((end - at if ctl[kernels.FOLLOW] else 0, 2), np.int64)
         ctl[kernels.N_OUT] = ctl[kernels.N_CHANGES] = 0
         records = self.log.records()
@@ -225,7 +226,7 @@ class Reorder:
         self._make_room(self._span_with(None))
         self.buffers.ctl[kernels.N_OUT] = 0
         self.buffers.ctl[kernels.NOW] = self.log.end - 1
-        out = self._released(self.buffered)
+        out = self._room_for(self.buffered)
         kernels.flush(self.buffers, self._rings, self.log.records(), out)
         n = self.buffers.ctl[kernels.N_OUT]
         return Step(self.log.end, False, out.event[:n], out.during[:n], np.empty((0, 2), np.int64))
@@ -241,8 +242,10 @@ class Reorder:
     def _streams(self) -> range:
         return range(self.n_streams)
 
-    def _released(self, n: int) -> Released:
-        return Released(np.empty(n, np.int64), np.empty(n, np.int64))
+    def _room_for(self, n: int) -> Released:
+        if n > len(self._out.event):
+            self._out = Released(np.empty(2 * n, np.int64), np.empty(2 * n, np.int64))
+        return self._out
 
     def _new_rings(self, buckets: int) -> Rings:
         rings = 2 * self.n_streams

@@ -258,9 +258,7 @@ class Engine:
             return
         alive = self.log.ts >= self.join.horizon  # what is stored is not older
         oldest = self.log.base + int(np.argmax(alive)) if alive.any() else self.log.end
-        waiting = self.reorder.waiting()
-        if len(waiting):
-            oldest = min(oldest, int(waiting[0]))
+        oldest = int(self.reorder.waiting().min(initial=oldest))
         if 2 * (oldest - self.log.base) < self.log.size:
             return  # little to gain: let the log grow, so that this stays rare
         self.log.trim(oldest)

@@ -111,8 +111,8 @@ class Run:
         """Rows that could not take part: stream, row of its table, reason."""
         table = rejects_table(self.output.rejected, self.query.names)
         rows = [
-            int(self.orders[self.query.names.index(stream)][row])
-            for stream, row in zip(*table.to_pydict().values(), strict=False)
+            int(self.orders[self.query.names.index(reject["stream"])][reject["row"]])
+            for reject in table.to_pylist()
         ]
         return table.set_column(1, "row", pa.array(rows, pa.int64()))
 

@@ -86,6 +86,7 @@ class WindowJoin:
             last=np.zeros(room, np.int64),
             late=np.zeros(room, np.uint8),
         )
+        self._made, self._late = _records(0)
         self._kernel = _compiled_run()
 
     @property
@@ -103,9 +104,9 @@ class WindowJoin:
 
     def process(self, events: I64, sink: Sink) -> tuple[Made, Late]:
         """Join `events` in this order; results go to `sink`, valid during its call only."""
-        n = len(events)
-        made = Made(*(np.empty(n, np.int64) for _ in Made._fields))
-        late = Late(*(np.empty(n, np.int64) for _ in Late._fields))
+        if len(events) > len(self._made.n):
+            self._made, self._late = _records(len(events))
+        made, late = self._made, self._late
         self.frame.ctl[[clock.N_MADE, clock.N_LATE]] = 0
         ctl, records = self.frame.ctl, self._log.records()
         at, reason = 0, kernels.RESULTS_FULL
@@ -117,7 +118,7 @@ class WindowJoin:
                 sink(Results(*(array[: ctl[clock.N_RESULTS]] for array in self._results)))
                 ctl[clock.N_RESULTS] = 0
         n_made, n_late = ctl[clock.N_MADE], ctl[clock.N_LATE]
-        return Made(*(a[:n_made] for a in made)), Late(*(a[:n_late] for a in late))
+        return Made(*(a[:n_made].copy() for a in made)), Late(*(a[:n_late].copy() for a in late))
 
     def _run(
         self, at: int, events: I64, records: Arrivals, made: Made, late: Late
@@ -199,6 +200,14 @@ class WindowJoin:
         )
         self.frame.ctl[clock.FREE] = window_kernels.compact(self.store, target)
         self.store = target
+
+
+def _records(n: int) -> tuple[Made, Late]:
+    """Room for what becomes of `n` events."""
+    return (
+        Made(*(np.empty(n, np.int64) for _ in Made._fields)),
+        Late(*(np.empty(n, np.int64) for _ in Late._fields)),
+    )
 
 
 @cache

@@ -207,7 +207,9 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
 class _Movement:
     """Smooth ways around a centre: sums of slow sines, so that any time can be asked for."""
 
-    def __init__(self, rng: Generator, n: int, reach: Floats, period_s: tuple[float, float]) -> None:
+    def __init__(
+        self, rng: Generator, n: int, reach: Floats, period_s: tuple[float, float]
+    ) -> None:
         shape = (n, 2, _WAVES)
         self._per_ms = 2 * np.pi / (1000 * rng.uniform(*period_s, shape))
         self._phase = rng.uniform(0, 2 * np.pi, shape)
@@ -261,7 +263,9 @@ def _in_burst(rng: Generator, ts: Ints, player: Ints) -> NDArray[np.bool_]:
 def _arriving(arrival: Ints, **columns: NDArray[Any]) -> pa.Table:
     """A table in arrival order; events that arrive together keep the order they happened in."""
     order = np.argsort(arrival, kind="stable")
-    return pa.table({name: values[order] for name, values in (columns | {"arrival": arrival}).items()})
+    return pa.table(
+        {name: values[order] for name, values in (columns | {"arrival": arrival}).items()}
+    )
 
 
 def _generator(seed: int, *stream: int) -> Generator:

@@ -1,0 +1,38 @@
+"""The command line. Commands import what they run: ``slackwater --help`` answers at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from slackwater.cli import bench, demo
+from slackwater.errors import SlackwaterError
+
+
+class _Commands(TyperGroup):
+    """A bad request is told in one line and exits with 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SlackwaterError as error:
+            typer.echo(f"slackwater: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Joins over disordered streams, with the result quality you ask for.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Run the command that was asked for."""
+    app(prog_name="slackwater")

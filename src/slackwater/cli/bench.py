@@ -1,0 +1,60 @@
+"""``slackwater bench``: measure, and fail where a floor is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slackwater.cli.console import Json, Seed, out, print_json, progress
+
+if TYPE_CHECKING:
+    from slackwater.lab.figures import Line
+
+app = typer.Typer(help="Measure the speed of this installation.", no_args_is_help=True)
+
+
+@app.callback()
+def _bench() -> None:
+    """Keep `core` a command of its own; more will follow."""
+
+
+@app.command()
+def core(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
+    ] = False,
+) -> None:
+    """Measure the join without Spark; exit with 1 if it is slower than promised."""
+    from slackwater.lab.core_bench import CASES, Setting
+    from slackwater.lab.figures import sheet
+
+    setting = Setting(seed, quick)
+    cases = progress([(case.title, case) for case in CASES], "bench core", quiet=json)
+    lines = [line for case in cases for line in case.measure(setting)]
+    if json:
+        print_json(sheet("bench core --quick" if quick else "bench core", seed, lines))
+    else:
+        _print_table(lines)
+    if not all(line.ok for line in lines):
+        raise typer.Exit(1)
+
+
+def _print_table(lines: Sequence[Line]) -> None:
+    from rich.table import Table
+
+    from slackwater.lab.figures import amount
+
+    table = Table()
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    table.add_column("promised", justify="right")
+    table.add_column("")
+    for line in lines:
+        verdict = "" if not line.limit else "[green]ok[/]" if line.ok else "[red]missed[/]"
+        table.add_row(line.name, amount(line.value), line.unit, line.limit, verdict)
+    out().print(table)

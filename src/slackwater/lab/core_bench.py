@@ -1,0 +1,218 @@
+"""How fast the core is: `slackwater bench core`, and what it must reach (benchmarks/README.md).
+
+Data is made and compilation done outside the timing; each run has a fresh engine; the best of
+three counts, because others on the machine only ever make a run slower. Names never change, so that
+figures can be compared across versions. ``quick`` runs the same cases on little data, to see that
+they work: fixed costs rule there, so nothing has to be reached.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+
+import pyarrow as pa
+
+from slackwater.engine.engine import Engine
+from slackwater.engine.metrics import Metrics
+from slackwater.engine.replay import recorded
+from slackwater.events import Batch
+from slackwater.lab.figures import Line
+from slackwater.lab.workloads import soccer, uniform_keys, zipf_streams
+from slackwater.query import NoSlack, Query, Slack, Stream, join
+
+_WARM_UP = 20_000  # arrivals that call every kernel once
+_QUICK = 50  # so many times less data
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a case is run with."""
+
+    seed: int
+    quick: bool = False
+
+    @property
+    def runs(self) -> int:
+        """How many runs the best is taken from."""
+        return 1 if self.quick else 3
+
+    def size(self, full: int) -> int:
+        """How much data: `full`, or little of it."""
+        return full // _QUICK if self.quick else full
+
+    def at_least(self, floor: float) -> float | None:
+        """A limit, if there is enough data to measure against it."""
+        return None if self.quick else floor
+
+    at_most = at_least
+
+
+@dataclass(frozen=True)
+class Case:
+    """One benchmark; it may give several lines."""
+
+    title: str
+    measure: Callable[[Setting], Iterator[Line]]
+
+
+# ---- measuring
+
+
+class Timed:
+    """A query over recorded streams, ready to be timed."""
+
+    def __init__(self, query: Query, tables: Mapping[str, pa.Table]) -> None:
+        self._query = query
+        self._batch, _ = recorded(query, tables, "arrival")
+        self._schemas = {name: tables[name].schema for name in query.names}
+        self.rows = len(self._batch.stream)
+        self.best = float("inf")  # seconds
+        self.metrics = Metrics()
+        self._once(next(self._batch.slices(_WARM_UP)))
+
+    def run(self, times: int = 1) -> Timed:
+        """Run it; `best` and `metrics` tell how that went."""
+        for _ in range(times):
+            seconds, self.metrics = self._once(self._batch)
+            self.best = min(self.best, seconds)
+        return self
+
+    @property
+    def rows_per_second(self) -> int:
+        """At the best time."""
+        return round(self.rows / self.best)
+
+    def _once(self, batch: Batch) -> tuple[float, Metrics]:
+        engine = Engine(self._query, self._schemas)
+        start = perf_counter()
+        output = engine.feed(batch)
+        output.extend(engine.flush())
+        output.table  # noqa: B018  making it is part of the work
+        seconds = perf_counter() - start
+        return seconds, engine.metrics()
+
+
+# ---- cases
+
+
+def _two_way(setting: Setting, select: str, name: str, floor: float) -> Iterator[Line]:
+    timed = Timed(*_pairs(setting, select)).run(setting.runs)
+    yield Line(name, timed.rows_per_second, "rows/s", floor=setting.at_least(floor))
+
+
+def _pairs(
+    setting: Setting, select: str, window_ms: int = 2_000, keys: int = 20_000
+) -> tuple[Query, dict[str, pa.Table]]:
+    """Two streams of 10,000 rows/s on one key; about one partner in each window."""
+    rows = setting.size(1_000_000)
+    streams = (Stream("a", ts="ts", window=window_ms), Stream("b", ts="ts", window=window_ms))
+    query = join(*streams, on="k", goal=Slack("1 s"), select=select)  # type: ignore[arg-type]
+    tables = {
+        stream.name: uniform_keys(rows, seed=2 * setting.seed + i, keys=keys)
+        for i, stream in enumerate(streams)
+    }
+    return query, tables
+
+
+def _three_way(setting: Setting) -> Iterator[Line]:
+    streams = [Stream(name, ts="ts", window="1 s") for name in "abc"]
+    query = join(*streams, on="k", goal=Slack("1 s"), select="count")
+    tables = {
+        stream.name: uniform_keys(
+            setting.size(200_000), seed=3 * setting.seed + i, rate_per_s=1_000, keys=100
+        )
+        for i, stream in enumerate(streams)
+    }
+    timed = Timed(query, tables).run(setting.runs)
+    floor = setting.at_least(3_000_000)
+    yield Line("three-way counting", timed.rows_per_second, "rows/s", floor=floor)
+
+
+def _dx3(setting: Setting) -> Iterator[Line]:
+    streams = [Stream(name, ts="ts", window="5 s") for name in ("s1", "s2", "s3")]
+    query = join(*streams, on="a1", goal=Slack("1 s"), select="count")
+    tables = zipf_streams(1 if setting.quick else 30, setting.seed)
+    waiting = Timed(query, tables).run(setting.runs)
+    ceiling = setting.at_most(1.0)
+    yield Line("D×3, K = 1 s: time", _round(waiting.best), "s", ceiling=ceiling)
+    yield Line("D×3, K = 1 s: results", waiting.metrics.produced, "results")
+    at_once = Timed(replace(query, goal=NoSlack()), tables).run(setting.runs)
+    yield Line("D×3, K = 0: time", _round(at_once.best), "s")
+    yield Line("D×3, K = 0: results", at_once.metrics.produced, "results")
+
+
+def _condition(setting: Setting) -> Iterator[Line]:
+    """Each event is tested against all events in the other window: those pairs are counted."""
+    streams = (Stream("a", ts="ts", window="5 s"), Stream("b", ts="ts", window="5 s"))
+    condition = "dist(a.x, a.y, b.x, b.y) < 5"
+    query = join(*streams, where=condition, goal=Slack("1 s"), select="count")
+    tables = soccer(setting.size(300), setting.seed)
+    every_pair = Timed(replace(query, where=None), tables).run().metrics
+    tested = every_pair.produced + every_pair.lost  # a late event is tested too: what did it lose?
+    rate = round(tested / Timed(query, tables).run(setting.runs).best)
+    floor = setting.at_least(300_000_000)
+    yield Line("two-way dist() < 5", rate, "evaluations/s", floor=floor)
+
+
+_TINY = """
+import slackwater as sw
+rows = {"ts": [1, 2, 3], "k": [1, 1, 2]}
+query = sw.join(sw.Stream("a", ts="ts", window=5), sw.Stream("b", ts="ts", window=5), on="k")
+import pyarrow as pa
+run = query.replay({"a": pa.table(rows), "b": pa.table(rows)})
+assert run.results.num_rows == 5
+"""
+
+
+def _cold_start(setting: Setting) -> Iterator[Line]:
+    """A fresh process; what it needs was compiled and kept on disk by the first one."""
+    seconds = []
+    for _ in range(1 + setting.runs):
+        start = perf_counter()
+        subprocess.run([sys.executable, "-c", _TINY], check=True)
+        seconds.append(perf_counter() - start)
+    yield Line("cold start", _round(min(seconds[1:])), "s", ceiling=setting.at_most(2.0))
+
+
+def _window_independence(setting: Setting) -> Iterator[Line]:
+    window_ms, keys = 2_000, 20_000
+    span_ms = setting.size(1_000_000) // 10
+    # Ten times the window find ten times the partners, but for the time windows take to fill: an
+    # event at t has min(t, window) behind it. So many keys give the same number of results.
+    behind = [w * (span_ms - w / 2) for w in (window_ms, min(10 * window_ms, span_ms))]
+    many_keys = round(keys * behind[1] / behind[0])
+    short = Timed(*_pairs(setting, "*", window_ms, keys))
+    long = Timed(*_pairs(setting, "*", 10 * window_ms, many_keys))
+    for _ in range(setting.runs):  # in turns, so that a busy moment of the machine hits both
+        short.run()
+        long.run()
+    slower = _round(long.best / short.best)
+    yield Line("ten times the window: time", slower, "times", ceiling=setting.at_most(1.5))
+    more = long.metrics.produced / max(1, short.metrics.produced)
+    yield Line("ten times the window: results", _round(more), "times")
+
+
+def _round(value: float) -> float:
+    return round(value, 4)
+
+
+CASES = (
+    Case(
+        "two-way join",
+        partial(_two_way, select="*", name="two-way materialising", floor=5_000_000),
+    ),
+    Case(
+        "two-way join, counting",
+        partial(_two_way, select="count", name="two-way counting", floor=7_000_000),
+    ),
+    Case("three-way join, counting", _three_way),
+    Case("D×3 of ICDE16", _dx3),
+    Case("a condition on each pair", _condition),
+    Case("cold start", _cold_start),
+    Case("ten times the window", _window_independence),
+)

@@ -1,0 +1,156 @@
+"""Bad data gets an error that names stream, column and row, or a counted reject; never silence."""
+
+import math
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+
+A = sw.Stream("a", ts="ts", window=10)
+B = sw.Stream("b", ts="ts", window=10)
+GOOD = pa.table({"ts": [1, 2], "k": [1, 1], "x": [1.0, 2.0]})
+
+
+def replay(a, b=GOOD, **options):
+    return sw.join(A, B, **options).replay({"a": a, "b": b})
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "error", "message"),
+    [
+        (pa.table({"t": [1]}), {}, sw.DataError, "stream 'a' has no time column 'ts'; it has t"),
+        (
+            pa.table({"ts": ["1"]}),
+            {},
+            sw.DataError,
+            "stream 'a': time column 'ts' must be a timestamp or a number, got string",
+        ),
+        (
+            pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["ts", "ts"]),
+            {},
+            sw.DataError,
+            "stream 'a' has more than one column named ts",
+        ),
+        (GOOD, {"on": "q"}, sw.QueryError, "on names a.q, but stream 'a' has no column 'q'"),
+        (
+            GOOD,
+            {"where": "a.q < b.x"},
+            sw.QueryError,
+            "where reads a.q, but stream 'a' has no column 'q'; it has ts, k, x",
+        ),
+        (
+            pa.table({"ts": [1], "x": ["u"]}),
+            {"where": "a.x < b.x"},
+            sw.QueryError,
+            "where reads a.x, which must be numeric, got string",
+        ),
+        (
+            pa.table({"ts": [1], "k": ["one"]}),
+            {"on": "k"},
+            sw.DataError,
+            "columns of a key must be comparable, got string and int64",
+        ),
+        ([1, 2], {}, sw.DataError, "stream 'a' must be an Arrow table.*got list"),
+    ],
+)
+def test_data_that_does_not_fit_is_refused_before_anything_runs(table, options, error, message):
+    with pytest.raises(error, match=message):
+        replay(table, **options)
+
+
+def test_streams_must_be_the_ones_of_the_query():
+    query = sw.join(A, B)
+    with pytest.raises(sw.DataError, match="there is no data for stream b; got a"):
+        query.replay({"a": GOOD})
+    with pytest.raises(sw.DataError, match="there is no stream c; streams are a, b"):
+        query.replay({"a": GOOD, "b": GOOD, "c": GOOD})
+
+
+def test_a_row_must_have_arrived():
+    bad = GOOD.append_column("arr", pa.array([1, None]))
+    with pytest.raises(sw.DataError, match="stream 'b': arrival column 'arr' .* row 1 is not"):
+        sw.join(A, B).replay({"a": GOOD.append_column("arr", [[1, 2]]), "b": bad}, arrival="arr")
+
+
+def test_bad_times_and_null_keys_are_counted_with_their_rows():
+    ts = [1.0, None, math.nan, math.inf, 1e30, 2.0]
+    run = replay(pa.table({"ts": ts, "k": [1, 1, 1, 1, 1, None], "x": [0.0] * 6}), on="k")
+    assert run.metrics.rejected == {"bad time": 4, "null key": 1}
+    assert run.metrics.is_balanced
+    assert run.rejected.to_pylist() == [
+        {"stream": "a", "row": row, "reason": "bad time"} for row in (1, 2, 3, 4)
+    ] + [{"stream": "a", "row": 5, "reason": "null key"}]
+    assert run.results.num_rows == 2  # the good row still joins
+
+
+def test_a_null_in_a_column_that_where_reads_is_rejected():
+    run = replay(pa.table({"ts": [1, 2], "x": [None, 1.0]}), where="a.x <= b.x")
+    assert run.metrics.rejected == {"null in where": 1}
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (pa.table({"ts": [1, None]}), {}, "stream 'a', column ts, row 1: bad time; with strict"),
+        (pa.table({"ts": [1], "k": [None]}, schema=pa.schema({"ts": "int64", "k": "int64"})),
+         {"on": "k"}, "stream 'a', column k, row 0: null key"),
+    ],
+)  # fmt: skip
+def test_strict_turns_rejects_into_errors(table, options, message):
+    with pytest.raises(sw.DataError, match=message):
+        replay(table, strict=True, **options)
+
+
+def test_a_condition_that_raises_stops_the_run_and_says_where():
+    a = pa.table({"ts": [1, 2, 3], "x": [1, 0, 2]})
+    b = pa.table({"ts": [1, 2, 3], "x": [5, 5, 5]})
+    with pytest.raises(sw.ConditionError, match="where raised ZeroDivisionError .* row . of stream"):
+        replay(a, b, where="b.x // a.x > 0")
+
+
+def test_a_function_that_cannot_be_compiled_is_refused():
+    def reads_a_file(a, b):
+        return open("x").read() == a.x  # noqa: PTH123, SIM115
+
+    with pytest.raises(sw.QueryError, match="one record per stream"):
+        replay(GOOD, where=lambda a: True)
+    if not _jit_is_off():
+        with pytest.raises(sw.QueryError, match="where cannot be compiled"):
+            replay(GOOD, where=reads_a_file)
+
+
+def _jit_is_off():
+    import numba
+
+    return numba.config.DISABLE_JIT
+
+
+def test_result_columns_must_not_collide():
+    a = pa.table({"ts": [1], "b_c": [1]})
+    query = sw.join(sw.Stream("a", "ts", 1), sw.Stream("a_b", "ts", 1))
+    with pytest.raises(sw.QueryError, match="more than one column a_b_c"):
+        query.replay({"a": a, "a_b": pa.table({"ts": [1], "c": [1]})})
+
+
+def test_pandas_and_polars_frames_are_as_good_as_arrow():
+    columns = {"ts": [1, 3, 2], "k": ["u", "v", "u"]}
+    expected = replay(pa.table(columns), pa.table(columns), on="k").results.to_pydict()
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        assert replay(frame, frame, on="k").results.to_pydict() == expected
+
+
+def test_a_frame_with_doubled_columns_is_refused():
+    frame = pd.DataFrame([[1, 2]], columns=["ts", "ts"])
+    with pytest.raises(sw.DataError, match="stream 'a' has more than one column named ts"):
+        replay(frame)
+
+
+def test_empty_streams_give_empty_results():
+    empty = GOOD.slice(0, 0)
+    run = replay(empty, on="k")
+    assert run.results.num_rows == 0
+    assert run.report().recall == 1.0
+    assert replay(empty, empty).slack().num_rows == 0

@@ -1,0 +1,105 @@
+"""What a query refuses, and in which words; and that it survives being written down."""
+
+import json
+import pickle
+from datetime import timedelta
+
+import pytest
+
+import slackwater as sw
+from slackwater.query import Query
+
+A = sw.Stream("a", ts="ts", window=10)
+B = sw.Stream("b", ts="ts", window=10)
+C = sw.Stream("c", ts="ts", window=10)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sw.join(), "a join takes 2 to 32 streams, got 0"),
+        (lambda: sw.join(A), "a join takes 2 to 32 streams, got 1"),
+        (lambda: sw.join(A, A), "streams must have different names, got a more than once"),
+        (lambda: sw.join(A, "b"), "a join takes Stream objects, got 'b'"),
+        (lambda: sw.Stream("a b", "ts", 1), "name must be letters, digits and _, got 'a b'"),
+        (lambda: sw.Stream("a", "", 1), "ts must be the name of its time column, got ''"),
+        (lambda: sw.join(A, sw.Stream("b", "ts", -5)), "stream 'b': window must be >= 0, got -5"),
+        (lambda: sw.join(A, sw.Stream("b", "ts", "soon")), "window must be like '5 seconds'"),
+        (lambda: sw.join(A, sw.Stream("b", "ts", "1 us")), "must be a whole number of ms"),
+        (lambda: sw.join(A, sw.Stream("b", "ts", 1.5)), "window must be a number of ms"),
+        (lambda: sw.Stream("b", "ts", "0 tuples"), "must hold at least 1 tuple, got 0"),
+        (lambda: sw.join(A, B, goal=sw.Slack(-1)), "slack must be >= 0"),
+        (lambda: sw.join(A, B, goal="fast"), "goal must be one of NoSlack, Slack, MaxSlack"),
+        (lambda: sw.join(A, B, select="all"), r"select must be one of '\*', 'count', got 'all'"),
+        (lambda: sw.join(A, B, late="keep"), "late must be one of 'count', 'emit', 'drop'"),
+        (lambda: sw.join(A, B, bounds="()"), "bounds must be one of"),
+        (lambda: sw.join(A, B, unit="s"), "unit must be one of 'ms', 'us', got 's'"),
+        (lambda: sw.join(A, B, bounds="[)"), r"bounds='\[\)' .* needs slide="),
+        (lambda: sw.join(A, B, slide=0), "slide must be at least 1 ms, got 0"),
+        (
+            lambda: sw.join(A, sw.Stream("b", "ts", 0), bounds="(]"),
+            r"window must be at least 1 ms with bounds='\(\]'",
+        ),
+        (
+            lambda: sw.join(A, sw.Stream("b", "ts", "2 tuples"), late_probe="window-end"),
+            "late_probe='window-end' needs time windows",
+        ),
+        (
+            lambda: sw.join(A, sw.Stream("b", "ts", "2 tuples"), slide=5),
+            "slide= needs time windows on all streams",
+        ),
+        (lambda: sw.join(A, B, on=""), "on must be a column name or equalities"),
+        (lambda: sw.join(A, B, on="a.x = b"), "on must be a column name or equalities"),
+        (lambda: sw.join(A, B, on=["a.x = z.x"]), "unknown stream 'z' in 'a.x = z.x'"),
+        (lambda: sw.join(A, B, on=["a.x = a.y"]), "must tie two different streams"),
+        (lambda: sw.join(A, B, on=["a.x = b.x", "a.y = b.x"]), "x and y of stream 'a' equal"),
+        (
+            lambda: sw.join(A, B, C, on=["a.x = b.x", "b.y = c.y", "c.z = a.z"]),
+            "on forms a cycle: a, c are tied in two ways.*move one of the equalities to where=",
+        ),
+        (lambda: sw.join(A, B, where="a.x <"), "where does not parse: invalid syntax"),
+        (lambda: sw.join(A, B, where="a.x < 'b'"), "where may only hold numbers, got 'b'"),
+        (lambda: sw.join(A, B, where="x < 1"), "must name columns as stream.column, got 'x'"),
+        (lambda: sw.join(A, B, where="a.x < z.x"), "unknown stream in z.x; streams are a, b"),
+        (lambda: sw.join(A, B, where="open(a.x)"), "where knows the functions .*; got 'open'"),
+        (lambda: sw.join(A, B, where="sqrt(a.x, 2)"), "sqrt takes 1 arguments, got 2"),
+        (lambda: sw.join(A, B, where="[a.x]"), "where may use arithmetic.*got List"),
+        (lambda: sw.join(A, B, where=3), "where must be an expression or a function, got 3"),
+    ],
+)
+def test_a_query_that_cannot_be_run_is_refused_with_the_reason(make, message):
+    with pytest.raises(sw.QueryError, match=message):
+        make()
+
+
+def test_durations_are_understood_in_every_common_spelling():
+    spellings = ["2 s", "2 seconds", "2000 ms", "2 SEC", 2000, timedelta(seconds=2), "2000000 us"]
+    queries = [sw.join(A, sw.Stream("b", "ts", window)) for window in spellings]
+    assert {query.lengths[1] for query in queries} == {2000}
+
+
+def test_an_open_start_is_a_window_one_unit_shorter():
+    assert sw.join(A, B, bounds="(]").lengths == (9, 9)
+    assert sw.join(A, B).lengths == (10, 10)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        sw.join(A, B),
+        sw.join(A, B, C, on=["a.x = b.x", "b.y = c.z"], goal=sw.Slack(timedelta(seconds=1))),
+        sw.join(A, sw.Stream("b", "t", "3 tuples"), on="k", where="a.x < b.y", goal=sw.MaxSlack()),
+        sw.join(A, B, bounds="[)", slide="1 s", late="emit", select="*", retention="1 h", unit="us"),
+    ],
+)
+def test_a_query_survives_json_and_pickle(query):
+    again = Query.from_dict(json.loads(json.dumps(query.to_dict())))
+    assert again.lengths == query.lengths
+    assert again.slack == query.slack
+    assert again.to_dict() == query.to_dict()
+    assert pickle.loads(pickle.dumps(query)) == query
+
+
+def test_a_query_with_a_function_is_not_plain_data():
+    with pytest.raises(sw.QueryError, match="plain data only if where is text"):
+        sw.join(A, B, where=lambda a, b: True).to_dict()
