@@ -44,11 +44,12 @@ def core(
 
 
 def _print_table(lines: Sequence[Line]) -> None:
+    from rich import box
     from rich.table import Table
 
     from slackwater.lab.figures import amount
 
-    table = Table()
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("unit")

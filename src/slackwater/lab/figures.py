@@ -34,8 +34,8 @@ class Line:
     def limit(self) -> str:
         """Floor or ceiling as text."""
         if self.floor is not None:
-            return f"at least {amount(self.floor)}"
-        return "" if self.ceiling is None else f"at most {amount(self.ceiling)}"
+            return f">= {amount(self.floor)}"
+        return "" if self.ceiling is None else f"<= {amount(self.ceiling)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data; a floor or ceiling only where there is one."""
