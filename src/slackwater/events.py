@@ -36,7 +36,7 @@ class Batch:
         rows = [table.num_rows for table in self.tables]
         turns = np.bincount(self.stream, minlength=len(rows)).tolist()
         if turns != rows:
-            msg = f"a batch must have one turn per row of each stream, got {turns} turns for {rows} rows"
+            msg = f"a batch must have a turn for each row, got {turns} turns for {rows} rows"
             raise DataError(msg)
 
     def slices(self, size: int) -> Iterator[Batch]:
@@ -46,8 +46,7 @@ class Batch:
             turn = self.stream[begin : begin + size]
             counts = np.bincount(turn, minlength=len(done)).tolist()
             tables = tuple(
-                table.slice(at, n)
-                for table, at, n in zip(self.tables, done, counts, strict=True)
+                table.slice(at, n) for table, at, n in zip(self.tables, done, counts, strict=True)
             )
             arrival = None if self.arrival is None else self.arrival[begin : begin + size]
             yield Batch(tables, turn, arrival)
@@ -71,7 +70,8 @@ def as_table(data: Any, stream: str) -> pa.Table:
         return data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
-    msg = f"stream {stream!r} must be an Arrow table, a pandas or a Polars frame, got {type(data).__name__}"
+    got = type(data).__name__
+    msg = f"stream {stream!r} must be an Arrow table, a pandas or a Polars frame, got {got}"
     raise DataError(msg)
 
 
@@ -92,9 +92,8 @@ def is_set(column: pa.Array) -> NDArray[np.bool_]:
 def check_time_column(stream: str, name: str, schema: pa.Schema) -> None:
     """Raise unless the stream has a usable time column."""
     if name not in schema.names:
-        msg = (
-            f"stream {stream!r} has no time column {name!r}; it has {', '.join(schema.names) or 'none'}"
-        )
+        has = ", ".join(schema.names) or "none"
+        msg = f"stream {stream!r} has no time column {name!r}; it has {has}"
         raise DataError(msg)
     kind = schema.field(name).type
     tests = (
@@ -157,9 +156,7 @@ def in_arrival_order(
         for table, order in zip(tables, orders, strict=True)
     )
     arrival = np.concatenate([a[order] for a, order in zip(arrivals, orders, strict=True)])
-    stream = np.repeat(
-        np.arange(len(tables), dtype=np.uint8), [table.num_rows for table in tables]
-    )
+    stream = np.repeat(np.arange(len(tables), dtype=np.uint8), [table.num_rows for table in tables])
     merged = np.argsort(arrival, kind="stable")  # equal arrivals stay in stream order
     return Batch(ordered, stream[merged], arrival[merged]), orders
 

@@ -77,7 +77,8 @@ def _group(condition: str, names: Sequence[str]) -> set[Column]:
     sides = [(match[1], match[2]), (match[3], match[4])]
     for stream, _ in sides:
         if stream not in names:
-            msg = f"on names an unknown stream {stream!r} in {condition!r}; streams are {', '.join(names)}"
+            known = ", ".join(names)
+            msg = f"on names an unknown stream {stream!r} in {condition!r}; streams are {known}"
             raise QueryError(msg)
     if sides[0][0] == sides[1][0]:
         msg = f"on must tie two different streams, got {condition!r}"
@@ -91,7 +92,7 @@ def _check_one_column_per_stream(group: set[Column], names: Sequence[str]) -> No
         if streams.count(stream) > 1:
             columns = sorted(column for other, column in group if other == stream)
             msg = (
-                f"on makes {' and '.join(columns)} of stream {names[stream]!r} equal to each other; "
+                f"on makes {' and '.join(columns)} of stream {names[stream]!r} equal; "
                 "filter the stream instead, or move one equality to where="
             )
             raise QueryError(msg)

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slackwater.kernels.records import KEY, STREAM, TS, I32, I64, Arrivals
+from slackwater.kernels import intake
+from slackwater.kernels.records import I32, I64, KEY, STREAM, TS, U8, Arrivals, RawRows
 
 _BY_COLUMN = ("ints", "floats")  # these have events along their second axis
 _FEWEST = 1024
@@ -100,7 +101,7 @@ class Log:
         """
         first, new = self.end, slice(self.size, self.size + len(ts))
         if not self.has_room(len(ts)):
-            self._grow(2 * (self.size + len(ts)))
+            self._grow(4 * (self.size + len(ts)))
         self.end += len(ts)
         event = self._arrays["event"]
         event[new, TS] = ts
@@ -113,6 +114,19 @@ class Log:
             else:
                 self._arrays[name][new] = values
         return first, self.end
+
+    def take_turns(
+        self, turns: U8, arrival: I64, at: I64, first_row: I64, rows: RawRows, bad: I64
+    ) -> int:
+        """Add the good ones of `rows` in turns; return how many were bad (see the kernel)."""
+        if not self.has_room(len(turns)):
+            self._grow(4 * (self.size + len(turns)))
+        records = self.records()
+        size, n_bad = intake.interleave(
+            self.size, turns, arrival, at, first_row, rows, records, bad
+        )
+        self.end = self.base + int(size)
+        return int(n_bad)
 
     def trim(self, oldest: int) -> None:
         """Forget the events with ``number < oldest``."""

@@ -136,7 +136,7 @@ class Query:
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
         self._check_slide()
         if self.has_tuple_windows and self.late_probe == "window-end":
-            msg = "late_probe='window-end' needs time windows on all streams, got a tuple-count window"
+            msg = "late_probe='window-end' needs time windows, got a tuple-count window"
             raise QueryError(msg)
 
     def _check_slide(self) -> None:
@@ -206,12 +206,13 @@ class Query:
     @property
     def condition(self) -> Expression | None:
         """The parsed `where`, if it is text."""
-        if self.where is None or callable(self.where):
+        where: Any = self.where  # users may err
+        if where is None or callable(where):
             return None
-        if not isinstance(self.where, str):
-            msg = f"where must be an expression or a function, got {self.where!r}"
+        if not isinstance(where, str):
+            msg = f"where must be an expression or a function, got {where!r}"
             raise QueryError(msg)
-        condition = Expression.parse(self.where)
+        condition = Expression.parse(where)
         for stream, column in sorted(condition.columns):
             if stream not in self.names:
                 msg = (
@@ -291,7 +292,7 @@ _CHOICES = {
 }
 
 
-def _check_streams(streams: tuple[Stream, ...]) -> None:
+def _check_streams(streams: tuple[Any, ...]) -> None:
     for stream in streams:
         if not isinstance(stream, Stream):
             msg = f"a join takes Stream objects, got {stream!r}"

@@ -43,7 +43,7 @@ def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
     """Turn `duration` into whole `unit`s; `what` names it in error messages."""
     per_unit = _MICROSECONDS[unit]
     if isinstance(duration, bool) or not isinstance(duration, str | int | timedelta):
-        msg = f"{what} must be a number of {unit}, a text like '5 seconds' or a timedelta, got {duration!r}"
+        msg = f"{what} must be a number of {unit}, '5 seconds' or a timedelta, got {duration!r}"
         raise QueryError(msg)
     if isinstance(duration, int):
         units = Fraction(duration)
@@ -61,7 +61,7 @@ def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
         msg = f"{what} must be >= 0 and at most {_LARGEST} {unit}, got {duration!r}"
         raise QueryError(msg)
     if units.denominator != 1:
-        msg = f"{what} must be a whole number of {unit}, got {duration!r}; use unit='us' for finer time"
+        msg = f"{what} must be a whole number of {unit}, got {duration!r}; see unit='us'"
         raise QueryError(msg)
     return int(units)
 

@@ -160,7 +160,8 @@ class Engine:
             return
         for name, expected, table in zip(self.query.names, self.schemas, batch.tables, strict=True):
             if not table.schema.equals(expected):
-                msg = f"stream {name!r} must have the columns {_brief(expected)}, got {_brief(table.schema)}"
+                wanted, got = _brief(expected), _brief(table.schema)
+                msg = f"stream {name!r} must have the columns {wanted}, got {got}"
                 raise DataError(msg)
 
     def _take_in(self, batch: Batch, output: Output) -> None:
@@ -243,9 +244,8 @@ class Engine:
         self.interval[2] += lost
 
     def _materialise(self, found: Results, step: Step, output: Output) -> None:
-        numbers = self.log.row[found.event - self.log.base]
-        tables = [rows.take(numbers[:, s]) for s, rows in enumerate(self.rows)]
-        output.results(found, numbers, tables)
+        tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
+        output.results(found, tables)
         emitted = self.log.arrival[step.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]
         output.waits.append(waits if self.query.late != "emit" else waits[found.late == 0])
@@ -289,4 +289,3 @@ def _schema(schemas: Mapping[str, pa.Schema], name: str) -> pa.Schema:
 
 def _brief(schema: pa.Schema) -> str:
     return ", ".join(f"{column.name} {column.type}" for column in schema)
-

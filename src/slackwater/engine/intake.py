@@ -1,4 +1,4 @@
-"""From a batch to the log: times, key codes and numbers of each event, rejects with their reason."""
+"""From a batch to the log: times, key codes and numbers of events, rejects with their reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from slackwater.graph import Key
 from slackwater.joins.conditions import Conditions, NumberColumn
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.plan import key_columns
-from slackwater.kernels.records import I32, I64, NONE, U8
+from slackwater.kernels.records import I32, I64, NONE, U8, RawRows
 from slackwater.log import Log
 from slackwater.query import Query
 
@@ -35,9 +35,7 @@ class Rejected:
 class Intake:
     """Checks and converts the rows of all streams of one query."""
 
-    def __init__(
-        self, query: Query, schemas: Sequence[pa.Schema], conditions: Conditions
-    ) -> None:
+    def __init__(self, query: Query, schemas: Sequence[pa.Schema], conditions: Conditions) -> None:
         self._query = query
         self._schemas = schemas
         self._numbers = conditions.columns
@@ -82,42 +80,49 @@ class Intake:
 
         `first_rows` has, for each stream, the number of its first row in this batch.
         """
+        rows = self._raw(batch)
+        counts = [table.num_rows for table in batch.tables]
+        starts = np.cumsum([0, *counts[:-1]])
+        arrival = np.empty(0, np.int64) if batch.arrival is None else batch.arrival
+        bad = np.empty(len(batch.stream), np.int64)
+        at, first = starts.copy(), np.array(first_rows) - starts
+        n_bad = log.take_turns(batch.stream, arrival, at, first, rows, bad)
+        bad = bad[:n_bad]
+        stream = batch.stream[bad].astype(np.int64)
+        turn = [
+            int(np.count_nonzero(batch.stream[:i] == s)) for i, s in zip(bad, stream, strict=True)
+        ]
+        place = starts[stream] + np.array(turn, np.int64)
+        rejected = Rejected(stream, first[stream] + place, rows.reason[place])
+        if self._query.strict and n_bad:
+            self._raise(rejected)
+        return rejected
+
+    def _raw(self, batch: Batch) -> RawRows:
+        """Times, reasons, key codes and numbers of all rows, stream after stream."""
         n = len(batch.stream)
-        ts, row = np.empty(n, np.int64), np.empty(n, np.int64)
-        keys = [np.zeros(n, np.int32) for _ in range(self.n_keys)]
+        code = np.zeros((self.n_keys, n), np.int32)
         ints = np.zeros((self._widths["ints"], n), np.int64)
         floats = np.zeros((self._widths["floats"], n), np.float64)
-        reason = np.zeros(n, np.uint8)
+        ts, reason = np.empty(n, np.int64), np.zeros(n, np.uint8)
+        begin = 0
         for s, table in enumerate(batch.tables):
-            turns = np.flatnonzero(batch.stream == s)
-            row[turns] = np.arange(first_rows[s], first_rows[s] + len(turns))
-            ts[turns], good = time_in_units(
+            own = slice(begin, begin + table.num_rows)
+            begin = own.stop
+            why = reason[own]
+            ts[own], good = time_in_units(
                 flat(table.column(self._query.streams[s].ts)), self._query.unit
             )
-            why = np.where(good, 0, _BAD_TIME).astype(np.uint8)
+            why[~good] = _BAD_TIME
             for column, codes in enumerate(self.key_codes(s, table)):
-                keys[column][turns] = codes
+                code[column, own] = codes
                 why[(codes == NONE) & (why == 0)] = _NULL_KEY
             for number in self._numbers:
                 if number.stream == s:
                     values, good = _numbers(table, number)
-                    (ints if number.matrix == "ints" else floats)[number.row, turns] = values
+                    (ints if number.matrix == "ints" else floats)[number.row, own] = values
                     why[~good & (why == 0)] = _NULL_NUMBER
-            reason[turns] = why
-        if self._query.strict and reason.any():
-            self._raise_first(batch, reason, row)
-        values = {"row": row, "ints": ints, "floats": floats}
-        if batch.arrival is not None:
-            values["arrival"] = batch.arrival
-        bad = np.flatnonzero(reason)
-        good = slice(None) if len(bad) == 0 else reason == 0
-        log.append(
-            ts[good],
-            batch.stream[good],
-            [codes[good] for codes in keys],
-            **{name: column[..., good] for name, column in values.items()},
-        )
-        return Rejected(batch.stream[bad].astype(np.int64), row[bad], reason[bad])
+        return RawRows(ts, reason, code, ints, floats)
 
     def key_codes(self, stream: int, table: pa.Table) -> list[I32]:
         """Codes of each key column of `stream`."""
@@ -130,23 +135,24 @@ class Intake:
             for key in self._own_keys[stream]
         ]
 
-    def _raise_first(self, batch: Batch, reason: U8, row: I64) -> None:
-        at = int(np.flatnonzero(reason)[0])
-        s = int(batch.stream[at])
+    def _raise(self, rejected: Rejected) -> None:
+        s, reason = int(rejected.stream[0]), int(rejected.reason[0])
         stream = self._query.streams[s]
         columns = {
             _BAD_TIME: [stream.ts],
             _NULL_KEY: [c for key in self._keys for c in key.columns.get(s, ())],
             _NULL_NUMBER: [number.name for number in self._numbers if number.stream == s],
-        }[int(reason[at])]
+        }[reason]
         msg = (
-            f"stream {stream.name!r}, column {' or '.join(columns)}, row {row[at]}: "
-            f"{REASONS[reason[at]]}; with strict=False such rows are counted and left out"
+            f"stream {stream.name!r}, column {' or '.join(columns)}, row {rejected.row[0]}: "
+            f"{REASONS[reason]}; with strict=False such rows are counted and left out"
         )
         raise DataError(msg)
 
 
-def _numbers(table: pa.Table, number: NumberColumn) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
+def _numbers(
+    table: pa.Table, number: NumberColumn
+) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
     column = flat(table.column(number.name))
     good = is_set(column)
     to = pa.int64() if number.matrix == "ints" else pa.float64()

@@ -26,8 +26,9 @@ LATE = "late"
 class Shape:
     """The columns of results."""
 
-    names: tuple[str, ...]  # of the streams
     schema: pa.Schema
+    counts: bool  # only how many results there are
+    keeps_members: bool  # precision is measured by comparing members
 
     @classmethod
     def of(cls, query: Query, schemas: Sequence[pa.Schema]) -> Shape:
@@ -35,7 +36,8 @@ class Shape:
         time = _time_type(query, schemas)
         fields = [pa.field(RESULT_TS, time, nullable=False)]
         if query.select == "count":
-            return cls(query.names, pa.schema([*fields, pa.field("n", pa.int64(), nullable=False)]))
+            fields.append(pa.field("n", pa.int64(), nullable=False))
+            return cls(pa.schema(fields), counts=True, keeps_members=False)
         for name, schema in zip(query.names, schemas, strict=True):
             fields += [column.with_name(f"{name}_{column.name}") for column in schema]
         if query.late == "emit":
@@ -48,7 +50,7 @@ class Shape:
                 "(they are named <stream>_<column>); rename a stream"
             )
             raise QueryError(msg)
-        return cls(query.names, pa.schema(fields))
+        return cls(pa.schema(fields), counts=False, keeps_members=query.has_tuple_windows)
 
 
 def _time_type(query: Query, schemas: Sequence[pa.Schema]) -> pa.DataType:
@@ -82,6 +84,12 @@ class LateEvents(NamedTuple):
     exact: NDArray[np.bool_]
 
 
+_NO_NUMBERS = np.empty(0, np.int64)
+_NONE_LATE = LateEvents(
+    _NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS, np.empty(0, bool), _NO_NUMBERS, np.empty(0, bool)
+)
+
+
 class Output:
     """Filled by the engine, read by its user."""
 
@@ -99,7 +107,7 @@ class Output:
     @property
     def table(self) -> pa.Table:
         """The results, in result-time order but for late ones."""
-        if "n" in self.shape.schema.names[1:2]:
+        if self.shape.counts:
             return counts(self.made, self.shape.schema)
         return pa.concat_tables([self.shape.schema.empty_table(), *self.tables])
 
@@ -120,14 +128,15 @@ class Output:
         if len(rejected.row):
             self.rejected.append(rejected)
 
-    def results(self, found: Results, rows: I64, tables: Sequence[pa.Table]) -> None:
+    def results(self, found: Results, tables: Sequence[pa.Table]) -> None:
         """These events joined; `tables` has their columns, stream by stream."""
         columns = [pa.array(found.ts.copy()).cast(self.shape.schema.field(0).type)]
         columns += [column for table in tables for column in table.columns]
         if LATE in self.shape.schema.names[-1:]:
             columns.append(pa.array(found.late.astype(bool)))
         self.tables.append(pa.Table.from_arrays(columns, schema=self.shape.schema))
-        self.members.append(rows)
+        if self.shape.keeps_members:
+            self.members.append(found.row.T.copy())
 
     def step(self, log: Log, step: Step, made: Made, late: Late, tops: I64) -> None:
         """These events went through the join.
@@ -170,8 +179,8 @@ def rejects_table(rejected: Sequence[Rejected], names: Sequence[str]) -> pa.Tabl
 
 def late_table(late: Sequence[LateEvents], names: Sequence[str]) -> pa.Table:
     """One row per late event."""
-    parts = [np.concatenate(column) for column in zip(*late, strict=True)] if late else [[]] * 6
-    stream, ts, late_by, kept, lost, exact = parts
+    columns = zip(_NONE_LATE, *late, strict=True)
+    stream, ts, late_by, kept, lost, exact = (np.concatenate(column) for column in columns)
     return pa.table({
         "stream": pa.array([names[int(s)] for s in stream], pa.string()),
         "ts": pa.array(ts, pa.int64()),

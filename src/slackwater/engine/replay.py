@@ -12,10 +12,17 @@ import pyarrow as pa
 
 from slackwater.engine.engine import Engine
 from slackwater.engine.metrics import Metrics
-from slackwater.engine.output import Output, late_table, counts, rejects_table
+from slackwater.engine.output import Output, counts, late_table, rejects_table
 from slackwater.engine.report import Report, report
 from slackwater.errors import DataError
-from slackwater.events import Batch, as_table, check_time_column, flat, in_arrival_order, time_in_units
+from slackwater.events import (
+    Batch,
+    as_table,
+    check_time_column,
+    flat,
+    in_arrival_order,
+    time_in_units,
+)
 from slackwater.kernels.records import I64
 from slackwater.query import Query
 from slackwater.units import Duration
@@ -65,7 +72,7 @@ def _arrival(table: pa.Table, stream: str, column: str, query: Query) -> I64:
     values, good = time_in_units(flat(table.column(column)), query.unit)
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
-        msg = f"stream {stream!r}: arrival column {column!r} must be set in every row, row {row} is not"
+        msg = f"stream {stream!r}: arrival column {column!r} must be set, row {row} is not"
         raise DataError(msg)
     return values
 

@@ -120,7 +120,9 @@ def _recall_series(
     true = _within(true_ts, true_n, grid, p)
     some = true > 0
     recall = made[some] / true[some]
-    return pa.table({"ts": grid[some], "produced": made[some], "true": true[some], "recall": recall})
+    return pa.table(
+        {"ts": grid[some], "produced": made[some], "true": true[some], "recall": recall}
+    )
 
 
 def _within(ts: I64, n: I64, grid: I64, p: int) -> I64:

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from slackwater.kernels.records import I64
-
 
 _FEW = 8  # batches are kept as they are up to this number
 
@@ -39,7 +39,9 @@ class Rows:
         self._firsts.append(self.end)
         self._tables.append(table)
         self.end += table.num_rows
-        while len(self._tables) > _FEW and self._tables[-1].num_rows >= self._tables[-2].num_rows // 2:
+        while (
+            len(self._tables) > _FEW and self._tables[-1].num_rows >= self._tables[-2].num_rows // 2
+        ):
             merged = pa.concat_tables(self._tables[-2:]).combine_chunks()
             self._tables[-2:] = [merged]
             self._firsts.pop()
@@ -62,4 +64,5 @@ class Rows:
         """The rows with these numbers, in this order."""
         if not self._tables:
             return self.schema.empty_table()
-        return pa.concat_tables(self._tables).take(pa.array(numbers - self._firsts[0]))
+        places = pa.array(numbers - self._firsts[0])
+        return pc.take(pa.concat_tables(self._tables), places, boundscheck=False)

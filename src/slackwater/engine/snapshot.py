@@ -48,7 +48,7 @@ def snapshot(engine: Engine) -> bytes:
         "stream": log.stream[live].astype(np.uint8),
         "arrival": log.arrival[live],
         "delay": log.delay[live],
-        "place": place[live],
+        "place": place[live].astype(np.int8),
     }
     columns |= {f"int{i}": values[live] for i, values in enumerate(records.ints)}
     columns |= {f"float{i}": values[live] for i, values in enumerate(records.floats)}
@@ -109,7 +109,9 @@ def restore(
     slack = engine.reorder.slack
     at = {place: first + np.flatnonzero(column["place"] == place) for place in range(4)}
     engine.reorder.resume(
-        ReorderState(**header["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC])
+        ReorderState(
+            **header["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC]
+        )
     )
     if repr(query.goal) != header["goal"]:
         engine.reorder.set_slack(slack)
@@ -135,7 +137,9 @@ def described(query: Query, schemas: list[pa.Schema]) -> dict[str, Any]:
 def _check_same_query(saved: dict[str, Any], now: dict[str, Any]) -> None:
     changed = [name for name in now if saved.get(name) != now[name]]
     if changed:
-        details = "; ".join(f"{name} was {saved.get(name)!r}, now {now[name]!r}" for name in changed)
+        details = "; ".join(
+            f"{name} was {saved.get(name)!r}, now {now[name]!r}" for name in changed
+        )
         msg = f"the snapshot is of another query: {details}"
         raise SnapshotError(msg)
 
@@ -144,7 +148,7 @@ def _places(engine: Engine, reorder: ReorderState, join: JoinState) -> I64:
     """Where each event of the log is; -1: nowhere, it does not matter any more."""
     log = engine.log
     kept = log.ts >= np.array(join.horizons)[log.stream] if log.size else np.zeros(0, bool)
-    place = np.where(kept, _STORED, -1).astype(np.int8)
+    place = np.where(kept, _STORED, -1)
     place[reorder.in_slack - log.base] = _IN_SLACK
     place[reorder.overdue - log.base] = _OVERDUE
     place[reorder.in_sync - log.base] = _IN_SYNC
@@ -152,7 +156,9 @@ def _places(engine: Engine, reorder: ReorderState, join: JoinState) -> I64:
 
 
 def _stack(column: Mapping[str, Any], kind: str, n: int) -> Any:
-    rows = [column[name] for name in column if name.startswith(kind) and name[len(kind) :].isdigit()]
+    rows = [
+        column[name] for name in column if name.startswith(kind) and name[len(kind) :].isdigit()
+    ]
     return np.stack(rows) if rows else np.zeros((0, n))
 
 
@@ -161,7 +167,7 @@ def _packed(table: pa.Table) -> bytes:
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table.combine_chunks())
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def _unpacked(section: bytes) -> pa.Table:

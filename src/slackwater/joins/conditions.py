@@ -2,7 +2,8 @@
 
 For every step that can apply part of the condition there is one *site*: a loop over candidate
 events in which the columns of the events chosen before are constants. All sites of a query are one
-compiled function, called through a pointer: the join kernel itself is compiled once for all queries.
+compiled function, called through a pointer: the join kernel itself is compiled once, for all of
+them.
 """
 
 from __future__ import annotations
@@ -184,7 +185,8 @@ def _read_by(
     """Columns the function may read: the numeric ones whose names occur in it."""
     takes = len(inspect.signature(function).parameters)
     if takes != len(query.streams):
-        msg = f"where must take one record per stream ({', '.join(query.names)}), got {takes} parameters"
+        names = ", ".join(query.names)
+        msg = f"where must take one record per stream ({names}), got {takes} parameters"
         raise QueryError(msg)
     mentioned = set(function.__code__.co_names)
     return [

@@ -121,7 +121,8 @@ class _Table:
         codes = renamed[codes]
         left = codes != NONE
         self._rebuild(values[left], codes[left], _SMALLEST_TABLE)
-        return values[left]
+        remaining: I64 = values[left]
+        return remaining
 
     def _entries(self) -> tuple[I64, I32]:
         used = self._codes != NONE
@@ -129,7 +130,8 @@ class _Table:
 
     def _slots(self, values: I64) -> I64:
         shift = np.uint64(64 - (len(self._keys) - 1).bit_length())
-        return ((values.view(np.uint64) * _MIX) >> shift).astype(np.int64)
+        slots: I64 = ((values.view(np.uint64) * _MIX) >> shift).astype(np.int64)  # wraps around
+        return slots
 
     def _rebuild(self, values: I64, codes: I32, capacity: int) -> None:
         while capacity < 4 * len(values):

@@ -22,7 +22,6 @@ from slackwater.kernels.records import NONE, Plan
 from slackwater.query import Query
 
 
-
 @dataclass(frozen=True)
 class Step:
     """Find events of `stream` that share `key` with the event chosen for `parent`."""
@@ -49,7 +48,9 @@ def steps_from(start: int, keys: Sequence[Key]) -> list[Step]:
                 continue
             for stream in key.streams:
                 if stream != parent:
-                    leads_on = any(j != k and stream in other.columns for j, other in enumerate(keys))
+                    leads_on = any(
+                        j != k and stream in other.columns for j, other in enumerate(keys)
+                    )
                     steps.append(Step(stream, parent, k, leads_on))
                     frontier.append((stream, k))
     return sorted(steps, key=lambda step: not step.inner)  # stable: parents stay before children

@@ -68,7 +68,7 @@ class WindowJoin:
             entry=_on_cache_line((_SMALLEST_STORE, 2), np.int64),
         )
         self._scratch = Scratch(
-            state=np.zeros(1, np.int64),
+            state=np.zeros(2, np.int64),
             cursor=np.zeros(m, np.int64),
             stop=np.zeros(m, np.int64),
             newest=np.zeros(m + 1, np.int64),
@@ -80,7 +80,7 @@ class WindowJoin:
         )
         room = _RESULTS_AT_ONCE if query.select == "*" else 0
         self._results = Results(
-            event=np.zeros((room, m), np.int64),
+            row=np.zeros((m, room), np.int64),
             ts=np.zeros(room, np.int64),
             position=np.zeros(room, np.int64),
             last=np.zeros(room, np.int64),
@@ -115,7 +115,7 @@ class WindowJoin:
             if reason == kernels.NO_ROOM:
                 self._grow()
             elif ctl[clock.N_RESULTS] > 0:
-                sink(Results(*(array[: ctl[clock.N_RESULTS]] for array in self._results)))
+                sink(_first(ctl[clock.N_RESULTS], self._results))
                 ctl[clock.N_RESULTS] = 0
         n_made, n_late = ctl[clock.N_MADE], ctl[clock.N_LATE]
         return Made(*(a[:n_made].copy() for a in made)), Late(*(a[:n_late].copy() for a in late))
@@ -124,10 +124,11 @@ class WindowJoin:
         self, at: int, events: I64, records: Arrivals, made: Made, late: Late
     ) -> tuple[int, int]:
         try:
-            return self._kernel(  # type: ignore[no-any-return]
+            at, reason = self._kernel(
                 at, events, self._conditions.scan, self.frame, self.plan, self.store,
                 self._scratch, records, self._results, made, late,
             )  # fmt: skip
+            return at, reason
         except ArithmeticError as error:
             log, event = self._log, int(self.frame.ctl[clock.CURRENT]) - self._log.base
             msg = (
@@ -143,7 +144,9 @@ class WindowJoin:
         """All it would need to go on elsewhere, given the kept events."""
         streams = range(len(self._query.streams))
         return JoinState(
-            self.time, int(self.frame.ctl[clock.RETENTION]), [self.stream_horizon(s) for s in streams]
+            self.time,
+            int(self.frame.ctl[clock.RETENTION]),
+            [self.stream_horizon(s) for s in streams],
         )
 
     def resume(self, state: JoinState, kept: I64) -> None:
@@ -202,6 +205,12 @@ class WindowJoin:
         self.store = target
 
 
+def _first(n: int, results: Results) -> Results:
+    return Results(
+        results.row[:, :n], results.ts[:n], results.position[:n], results.last[:n], results.late[:n]
+    )
+
+
 def _records(n: int) -> tuple[Made, Late]:
     """Room for what becomes of `n` events."""
     return (
@@ -211,15 +220,16 @@ def _records(n: int) -> tuple[Made, Late]:
 
 
 @cache
-def _compiled_run() -> Callable[..., tuple[int, int]]:
+def _compiled_run() -> Any:
     """The join kernel, compiled for conditions called through a pointer: once for all queries."""
+    kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
         vector = types.Array(types.int64, 1, "C")
         matrix = types.Array(types.int64, 2, "C")
         runs = types.Array(types.int32, 2, "C")
         flags = types.Array(types.uint8, 1, "C")
         n = types.int64
-        kernels.run.compile((
+        kernel.compile((
             n,
             vector,
             types.FunctionType(scan_signature()),
@@ -232,8 +242,8 @@ def _compiled_run() -> Callable[..., tuple[int, int]]:
             types.NamedUniTuple(vector, 3, Made),
             types.NamedUniTuple(vector, 4, Late),
         ))  # fmt: skip
-        kernels.run.disable_compile()
-    return kernels.run  # type: ignore[no-any-return]
+        kernel.disable_compile()
+    return kernel
 
 
 def _on_cache_line(shape: tuple[int, int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:

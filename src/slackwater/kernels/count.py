@@ -61,14 +61,12 @@ def _leaves_in_order(start, frame, plan, store, scratch, arrivals):
 
 @part
 def _owned_by_bound(start, newest, frame, plan, store, scratch, arrivals):
-    """Combinations of leaves in which no leaf is later than `newest`, all in windows ending there."""
+    """Combinations of leaves with none later than `newest`, all in the windows that end there."""
     n = 1
     for step in range(plan.inner[start], plan.stream.shape[1]):
         s = plan.stream[start, step]
         run = run_of(start, step, plan, scratch.at, arrivals)
-        low = max(
-            grid(newest, frame.ctl) - frame.length[s], horizon(s, frame, store, plan.width)
-        )
+        low = max(grid(newest, frame.ctl) - frame.length[s], horizon(s, frame, store, plan.width))
         n *= max(0, position(run, newest + 1, store) - position(run, low, store))
         if n == 0:
             break
@@ -99,9 +97,7 @@ def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals):
                 continue
             s = plan.stream[start, step]
             other = run_of(start, step, plan, scratch.at, arrivals)
-            low = max(
-                grid(t, frame.ctl) - frame.length[s], horizon(s, frame, store, plan.width)
-            )
+            low = max(grid(t, frame.ctl) - frame.length[s], horizon(s, frame, store, plan.width))
             # equal times belong to the stream with the larger number
             high = t + 1 if s < plan.stream[start, owner] else t
             if fresh:

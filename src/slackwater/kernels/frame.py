@@ -99,7 +99,7 @@ def timeline(s, width):
 def tuple_window(s, frame, store, width):
     """(ts, number) of the oldest event inside the tuple-count window of `s`."""
     run = timeline(s, width)
-    i = store.runs[run, END] - frame.count[s]
+    i = store.runs[run, END] - frame.tuples[s]
     if i < store.runs[run, FIRST]:
         return BEFORE, NONE
     return store.entry[i, TS], store.entry[i, EVENT]

@@ -6,7 +6,7 @@ together. ``number - base`` is its place in the arrays of `Arrivals`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,16 @@ class Arrivals(NamedTuple):
     delay: I64
     ints: I64  # [column, event]: integer columns that `where` reads
     floats: F64  # [column, event]
+
+
+class RawRows(NamedTuple):
+    """Rows of all streams, stream after stream."""
+
+    ts: I64
+    reason: U8  # why a row cannot take part; 0: it can
+    code: I32  # [key column, row]
+    ints: I64  # [column, row]
+    floats: F64  # [column, row]
 
 
 class Rings(NamedTuple):
@@ -101,7 +111,7 @@ class Frame(NamedTuple):
 
     ctl: I64
     length: I64  # [stream]: members have ``ts >= grid(result time) - length``; NONE: tuple-count
-    count: I64  # [stream]: the window is the last `count` events in the total order; or NONE
+    tuples: I64  # [stream]: the window is the last so many events in the total order; or NONE
     held: I64  # [stream]: nothing before this time is looked at any more
 
 
@@ -122,7 +132,7 @@ class Scratch(NamedTuple):
 class Results(NamedTuple):
     """Joined events: one row per result."""
 
-    event: I64  # [result, stream]
+    row: I64  # [stream, result]: rows of the members
     ts: I64  # result time
     position: I64  # which of the events in work completed it
     last: I64  # the member that arrived last

@@ -100,7 +100,7 @@ def walk(event, start, late, emit, scan, frame, plan, store, scratch, arrivals, 
             n = ctl[N_RESULTS]
             newest_arrival = NONE
             for s in range(scratch.at.shape[0]):
-                results.event[n, s] = scratch.at[s]
+                results.row[s, n] = arrivals.row[scratch.at[s] - arrivals.base]
                 newest_arrival = max(newest_arrival, scratch.at[s])
             results.last[n] = newest_arrival
             results.ts[n] = newest

@@ -45,8 +45,7 @@ def _forget(run, horizon, store):
     while first < end and store.entry[first, TS] < horizon:
         first += 1
     store.runs[run, FIRST] = first
-    if store.runs[run, WINDOW] < first:
-        store.runs[run, WINDOW] = first
+    store.runs[run, WINDOW] = max(store.runs[run, WINDOW], first)
 
 
 @part
@@ -76,7 +75,8 @@ def put(run, t, event, store):
     i = store.runs[run, END]
     first = store.runs[run, FIRST]
     while i > first and (
-        store.entry[i - 1, TS] > t or (store.entry[i - 1, TS] == t and store.entry[i - 1, EVENT] > event)
+        store.entry[i - 1, TS] > t
+        or (store.entry[i - 1, TS] == t and store.entry[i - 1, EVENT] > event)
     ):
         store.entry[i, TS] = store.entry[i - 1, TS]
         store.entry[i, EVENT] = store.entry[i - 1, EVENT]
@@ -94,7 +94,8 @@ def window_start(run, low_ts, low_event, store):
     i = store.runs[run, WINDOW]
     end = store.runs[run, END]
     while i < end and (
-        store.entry[i, TS] < low_ts or (store.entry[i, TS] == low_ts and store.entry[i, EVENT] < low_event)
+        store.entry[i, TS] < low_ts
+        or (store.entry[i, TS] == low_ts and store.entry[i, EVENT] < low_event)
     ):
         i += 1
     store.runs[run, WINDOW] = i
@@ -127,7 +128,7 @@ def forget(horizon, store):
 
 @kernel
 def compact(store, target):
-    """Copy all runs of `store` into `target`, with room to double; return where free space starts."""
+    """Copy all runs of `store` into `target`; return where its free space starts."""
     free = 0
     for run in range(store.runs.shape[0]):
         first = store.runs[run, FIRST]

@@ -1,0 +1,159 @@
+"""K-slack on one stream, arrival by arrival; every table is also the picture in the paper.
+
+Read a table column by column: `arrives` comes in, then `buffered` is what K-slack holds and
+`leaves` is what it let go. The oracle and the engine answer the same tables.
+"""
+
+import pytest
+
+from helpers import arrivals, engine_steps, naive_steps
+from slackwater.disorder.reorder import Reorder
+
+DAY_MS = 86_400_000
+
+both = pytest.mark.parametrize("trace", [naive_steps, engine_steps], ids=["oracle", "engine"])
+
+
+def table(trace, times, **options):
+    """The rows (buffered, leaves) of a trace over one stream, without the flush."""
+    steps = list(trace(arrivals(*((0, ts) for ts in times)), **options))[:-1]
+    return [step.slack[0] for step in steps], [step.left for step in steps]
+
+
+# fmt: off
+
+
+@both
+def test_icde16_figure_3_slack_of_one_repairs_a_delay_of_one_but_not_of_two(trace):
+    arrives  = [1,   4,   3,      5,      7,   8,   6,      9]
+    # local time 1   4    4       5       7    8    8       9
+    buffered = [[1], [4], [3, 4], [5],    [7], [8], [6, 8], [9]]
+    leaves   = [[],  [1], [],     [3, 4], [5], [7], [],     [6, 8]]  # 6 leaves behind 7
+    assert table(trace, arrives, slack=1) == (buffered, leaves)
+
+
+@both
+def test_thesis_figure_3_2_static_slack_lets_an_overdue_event_out_at_once(trace):
+    arrives  = [2,   3,      1,      4,      6,      5,      7,      8]
+    # local - K  0   1       1       2       4       4       5       6
+    buffered = [[2], [2, 3], [2, 3], [3, 4], [6],    [5, 6], [6, 7], [7, 8]]
+    leaves   = [[],  [],     [1],    [2],    [3, 4], [],     [5],    [6]]
+    assert table(trace, arrives, slack=2, overdue="now") == (buffered, leaves)
+
+
+@both
+def test_the_same_stream_with_overdue_events_waiting_for_the_next_advance(trace):
+    arrives  = [2,   3,      1,         4,      6,      5,      7,      8]
+    buffered = [[2], [2, 3], [1, 2, 3], [3, 4], [6],    [5, 6], [6, 7], [7, 8]]
+    leaves   = [[],  [],     [],        [1, 2], [3, 4], [],     [5],    [6]]
+    assert table(trace, arrives, slack=2, overdue="advance") == (buffered, leaves)
+
+
+@both
+def test_thesis_figure_3_3_slack_follows_the_largest_delay(trace):
+    # Corrected: the figure lets 5 out on arrival, but 5 + 2 > 6: it is buffered and leaves at 7.
+    arrives  = [2,   3,   1,   4,   6,   5,      7,      8]
+    # K          0   0    2    2    2    2       2       2
+    # local - K  2   3    1    2    4    4       5       6
+    buffered = [[],  [],  [],  [4], [6], [5, 6], [6, 7], [7, 8]]
+    leaves   = [[2], [3], [1], [],  [4], [],     [5],    [6]]
+    assert table(trace, arrives, slack=0, follow=True, overdue="now") == (buffered, leaves)
+
+
+def test_thesis_figure_3_7_half_of_the_adaptive_slack():
+    # Speculative K-slack with alpha = 0.5: K is 2 from the event 1 on, so alpha * K is 1.
+    arrives  = [2,   3,   1,   4,   6,   5,   7,   8]
+    # alpha * K  0   0    1    1    1    1    1    1
+    buffered = [[],  [],  [],  [4], [6], [6], [7], [8]]
+    leaves   = [[2], [3], [1], [],  [4], [5], [6], [7]]
+    stage = Reorder(n_streams=1, slack=0, overdue="now")
+    seen = []
+    for ts in arrives:
+        if ts == 1:
+            stage.set_slack(1)
+        left = [arrives[n] for n in stage.arrive(0, ts)]
+        seen.append((stage.in_slack(0), left))
+    assert seen == list(zip(buffered, leaves, strict=True))
+
+
+@both
+def test_equal_times_leave_in_the_order_they_came(trace):
+    events = arrivals((0, 5), (0, 5), (0, 4), (0, 5), (0, 9))
+    steps = list(trace(events, slack=2))
+    assert [s.slack[0] for s in steps[:-1]] == [[5], [5, 5], [4, 5, 5], [4, 5, 5, 5], [9]]
+    stage = Reorder(n_streams=1, slack=2)
+    assert [stage.arrive(0, e.ts) for e in events][-1] == [2, 0, 1, 3]
+
+
+@both
+def test_an_equal_time_is_no_advance(trace):
+    arrives  = [5,   3,      5,         6]
+    buffered = [[5], [3, 5], [3, 5, 5], [6]]
+    leaves   = [[],  [],     [],        [3, 5, 5]]
+    assert table(trace, arrives, slack=1) == (buffered, leaves)
+
+
+@both
+def test_without_slack_only_the_overdue_wait(trace):
+    arrives  = [5,   3,   7,      7,   8]
+    buffered = [[],  [3], [],     [7], []]   # the second 7 does not advance local time
+    leaves   = [[5], [],  [3, 7], [],  [7, 8]]
+    assert table(trace, arrives, slack=0) == (buffered, leaves)
+
+
+def test_slack_grows_and_shrinks_and_what_has_left_is_not_called_back():
+    # K is set before the arrival of the same column. A change alone lets nothing out.
+    slack    = [2,   2,      5,         5,            1,         1,      4]
+    arrives  = [1,   2,      4,         5,            6,         7,      8]
+    buffered = [[1], [1, 2], [1, 2, 4], [1, 2, 4, 5], [6],       [7],    [7, 8]]
+    leaves   = [[],  [],     [],        [],           [1, 2, 4, 5], [6], []]
+    stage = Reorder(n_streams=1, slack=2)
+    seen = []
+    for k, ts in zip(slack, arrives, strict=True):
+        before = stage.in_slack(0)
+        stage.set_slack(k)
+        assert (stage.slack, stage.in_slack(0)) == (k, before)
+        left = [arrives[n] for n in stage.arrive(0, ts)]
+        seen.append((stage.in_slack(0), left))
+    assert seen == list(zip(buffered, leaves, strict=True))
+
+
+# fmt: on
+
+
+def test_flush_lets_everything_out_in_order():
+    stage = Reorder(n_streams=1, slack=10)
+    for ts in (4, 1, 3, 2):
+        assert stage.arrive(0, ts) == []
+    assert stage.flush().event.tolist() == [1, 3, 2, 0]
+    assert stage.in_slack(0) == []
+
+
+def test_a_hole_of_a_day_does_not_allocate_a_day_of_buckets():
+    # Kim: one bucket per timestamp would be 86 million of them.
+    stage = Reorder(n_streams=1, slack=1_000)
+    for ts in (0, 500, DAY_MS, DAY_MS + 1, DAY_MS - 500):
+        stage.arrive(0, ts)
+    assert stage.in_slack(0) == [DAY_MS - 500, DAY_MS, DAY_MS + 1]
+    assert stage.bucket_count <= 4096
+
+
+def test_a_hole_of_a_day_in_the_synchronizer_does_not_allocate_a_day_of_buckets():
+    stage = Reorder(n_streams=2, slack=0)
+    stage.arrive(0, 0)
+    stage.arrive(0, DAY_MS)  # waits for the other stream, a day ahead of it
+    stage.arrive(0, DAY_MS + 5)
+    assert stage.in_sync(0) == [0, DAY_MS, DAY_MS + 5]
+    assert stage.bucket_count <= 2**20
+    assert stage.arrive(1, 3) == [0, 3]
+    assert stage.arrive(1, DAY_MS + 1) == [1, 4]
+
+
+def test_a_slack_of_a_day_keeps_the_buckets_bounded_and_the_order_right():
+    stage = Reorder(n_streams=1, slack=DAY_MS)
+    times = [7, 3, 40_000_000, 39_999_999, 12, 3, 80_000_000]
+    for ts in times:
+        assert stage.arrive(0, ts) == []
+    assert stage.bucket_count <= 2**20
+    assert stage.in_slack(0) == sorted(times)
+    assert stage.arrive(0, DAY_MS + 7) == [1, 5, 0]

@@ -1,0 +1,232 @@
+"""From the oracle's events to the engine and back.
+
+A `Case` is one query over one list of arrivals. The oracle and the engine both answer it with
+lists of (result time, arrival numbers of the members in stream order).
+"""
+
+from collections import Counter
+from functools import cache
+from typing import NamedTuple
+
+import pyarrow as pa
+
+import slackwater as sw
+from naive import Event, Tuples, join, pipeline, reorder, truth
+from slackwater.disorder.reorder import Reorder
+
+NAMES = "abcde"
+COLUMNS = ("k", "x", "y")  # what an event's values are called
+LONG = 10**8  # a retention that covers every lateness in the tests
+
+
+class Graph(NamedTuple):
+    """A join condition: for the engine (`on`, `where`), and as a function of oracle events."""
+
+    on: object
+    where: object
+    holds: object
+    keys: tuple = ()  # key columns of each stream
+
+
+def _equal(*edges):
+    """Equalities between columns, each given as ((stream, column), (stream, column))."""
+    places = [((i, COLUMNS.index(c)), (j, COLUMNS.index(d))) for (i, c), (j, d) in edges]
+
+    def holds(*r):
+        return all(r[i].values[c] == r[j].values[d] for (i, c), (j, d) in places)
+
+    return holds
+
+
+def _edges(edges, m):
+    text = [f"{NAMES[i]}.{c} = {NAMES[j]}.{d}" for (i, c), (j, d) in edges]
+    ends = [end for edge in edges for end in edge]
+    keys = tuple(tuple({c for i, c in ends if i == s}) for s in range(m))
+    return Graph(text, None, _equal(*edges), keys)
+
+
+def near(a, b):
+    """The two-stream condition that is also given to the engine as a function."""
+    return abs(a.x - b.x) <= 1
+
+
+THETA = {  # a few fixed predicates, so that each is compiled once
+    2: ("abs(a.x - b.x) <= 1", lambda a, b: abs(a.values[1] - b.values[1]) <= 1),
+    3: (
+        "a.x + b.x > c.x and a.y != c.y",
+        lambda a, b, c: a.values[1] + b.values[1] > c.values[1] and a.values[2] != c.values[2],
+    ),
+}
+
+
+@cache
+def graph(kind, m):
+    """The join condition of one kind over m streams."""
+    if kind == "key":
+        return Graph("k", None, _equal(*(((0, "k"), (j, "k")) for j in range(1, m))), (("k",),) * m)
+    if kind == "keys":
+        both = [((0, c), (j, c)) for j in range(1, m) for c in "kx"]
+        return Graph(["k", "x"], None, _equal(*both), (("k", "x"),) * m)
+    if kind == "star":
+        return _edges([((0, "kxy"[j % 3]), (j, "k")) for j in range(1, m)], m)
+    if kind == "chain":
+        return _edges([((j - 1, "k"), (j, "x")) for j in range(1, m)], m)
+    if kind == "cross":
+        return Graph(None, None, lambda *r: True, ((),) * m)
+    text, holds = THETA[m]
+    if kind == "function":
+        return Graph(None, near, holds, ((),) * m)
+    if kind == "theta":
+        return Graph(None, text, holds, ((),) * m)
+    same = graph("key", m)  # kind == "key and theta"
+    return Graph("k", text, lambda *r: same.holds(*r) and holds(*r), same.keys)
+
+
+class Case(NamedTuple):
+    """One query and its arrivals."""
+
+    events: list
+    windows: list
+    kind: str = "key"
+    slack: int | None = 0  # None: K follows the largest delay
+    bounds: str = "[]"
+    slide: int | None = None
+    overdue: str = "advance"
+    late_probe: str = "none"
+
+    @property
+    def m(self):
+        return len(self.windows)
+
+    @property
+    def graph(self):
+        return graph(self.kind, self.m)
+
+    @property
+    def valid(self):
+        """The events that are not rejected: those without a null key."""
+        keys = [[COLUMNS.index(c) for c in columns] for columns in self.graph.keys]
+        return [e for e in self.events if all(e.values[c] is not None for c in keys[e.stream])]
+
+    @property
+    def query(self):
+        return (self.windows, self.graph.holds, self.bounds, self.slide or 1)
+
+    @property
+    def disorder(self):
+        follow = self.slack is None
+        return {"ks": [self.slack or 0] * self.m, "follow": follow, "overdue": self.overdue}
+
+
+# ---- the oracle's answers
+
+
+def plain(results):
+    """Results as (result time, arrival numbers), sorted within each result time."""
+    return sorted((max(r).ts, tuple(e.arrival for e in r)) for r in results)
+
+
+def true_results(case):
+    return plain(truth(case.valid, *case.query))
+
+
+def naive_run(case):
+    """What the oracle's pipeline produces, and its late events with (event, kept)."""
+    return pipeline(case.valid, *case.query, late_probe=case.late_probe, **case.disorder)
+
+
+def naive_losses(case):
+    """(stream, ts, late by, kept, results lost) of each late event, in the order of processing.
+
+    A true result that was not produced is lost with its member that was processed last.
+    """
+    ties = any(isinstance(w, Tuples) for w in case.windows)
+    steps = reorder(case.valid, hold_ties=ties, **case.disorder)
+    order = [e for left, *_ in steps for e in left]
+    produced, late = join(order, *case.query, late_probe=case.late_probe)
+    place = {e: n for n, e in enumerate(order)}
+    missing = set(truth(case.valid, *case.query)) - set(produced)
+    lost = Counter(max(r, key=place.get) for r in missing)
+    clock = [max(e.ts for e in order[: n + 1]) for n in range(len(order))]
+    return [(e.stream, e.ts, clock[place[e]] - e.ts, kept, lost[e]) for e, kept in late]
+
+
+# ---- the engine's answers
+
+
+def tables(case):
+    """One table per stream; by the column arr the engine sees the arrivals in the case's order."""
+    return {
+        NAMES[j]: pa.table(
+            {
+                "ts": pa.array([e.ts for e in case.events if e.stream == j], pa.int64()),
+                **{
+                    c: pa.array([e.values[n] for e in case.events if e.stream == j], pa.int64())
+                    for n, c in enumerate(COLUMNS)
+                },
+                "id": pa.array([e.arrival for e in case.events if e.stream == j], pa.int64()),
+                "arr": pa.array([e.arrival for e in case.events if e.stream == j], pa.int64()),
+            }
+        )
+        for j in range(case.m)
+    }
+
+
+def engine_run(case, **options):
+    """Replay the case through the engine."""
+    windows = [sw.Tuples(w) if isinstance(w, Tuples) else w for w in case.windows]
+    query = sw.join(
+        *(sw.Stream(n, ts="ts", window=w) for n, w in zip(NAMES, windows, strict=False)),
+        on=case.graph.on,
+        where=case.graph.where,
+        goal=sw.MaxSlack() if case.slack is None else sw.Slack(case.slack),
+        bounds=case.bounds,
+        slide=case.slide,
+        overdue=case.overdue,
+        late_probe=case.late_probe,
+        **options,
+    )
+    return query.replay(tables(case), arrival="arr")
+
+
+def emitted(run, m):
+    """The engine's results in the order it gave them, late ones included."""
+    ids = [run.results[f"{NAMES[j]}_id"].to_pylist() for j in range(m)]
+    return list(zip(run.results["result_ts"].to_pylist(), zip(*ids, strict=True), strict=True))
+
+
+# ---- step by step
+
+
+def arrivals(*pairs):
+    """Events from (stream, ts), numbered in the order given."""
+    return [Event(ts, stream, n, (0, 0, 0)) for n, (stream, ts) in enumerate(pairs)]
+
+
+class Step(NamedTuple):
+    """What one arrival did: times that left, times in each K-slack buffer and sync buffer."""
+
+    left: list
+    slack: list
+    sync: list
+
+
+def naive_steps(events, slack, n_streams=1, **options):
+    """Trace the oracle; `slack` is one K, or one per stream."""
+    ks = [slack] * n_streams if isinstance(slack, int) else slack
+    for left, slacks, syncs in reorder(events, ks, **options):
+        yield Step(
+            [e.ts for e in left],
+            [[e.ts for e in s] for s in slacks],
+            [sorted(e.ts for e in s) for s in syncs],
+        )
+
+
+def engine_steps(events, slack, n_streams=1, **options):
+    """Trace the engine's reordering stage in the same way."""
+    stage = Reorder(n_streams=n_streams, slack=slack, **options)
+    streams = range(n_streams)
+    for e in events:
+        left = [events[n].ts for n in stage.arrive(e.stream, e.ts)]
+        yield Step(left, [stage.in_slack(s) for s in streams], [stage.in_sync(s) for s in streams])
+    yield Step([events[n].ts for n in stage.flush().event], [], [])
