@@ -172,10 +172,10 @@ def tables(case):
     }
 
 
-def engine_run(case, **options):
-    """Replay the case through the engine."""
+def engine_query(case, **options):
+    """The case's query."""
     windows = [sw.Tuples(w) if isinstance(w, Tuples) else w for w in case.windows]
-    query = sw.join(
+    return sw.join(
         *(sw.Stream(n, ts="ts", window=w) for n, w in zip(NAMES, windows, strict=False)),
         on=case.graph.on,
         where=case.graph.where,
@@ -186,7 +186,11 @@ def engine_run(case, **options):
         late_probe=case.late_probe,
         **options,
     )
-    return query.replay(tables(case), arrival="arr")
+
+
+def engine_run(case, **options):
+    """Replay the case through the engine."""
+    return engine_query(case, **options).replay(tables(case), arrival="arr")
 
 
 def emitted(run, m):

@@ -8,7 +8,7 @@ one time in the order in which their members arrived.
 
 import pytest
 
-from helpers import Case, emitted, engine_run, naive_run, naive_steps, plain
+from helpers import Case, arrivals, emitted, engine_run, naive_run, naive_steps, plain
 from naive import Event, join, truth
 
 
@@ -278,3 +278,39 @@ def test_thesis_situation_4c_the_lagging_stream_takes_the_lead(answer):
     assert waiting("B11 B13 A15") == [[15], []]
     # B11: A10. B13: A in (10, 13] is empty. A15 at the end: B in (13, 15] is empty.
     assert situation(answer, "B11 B13 A15") == ["A10 B11"]
+
+
+# ---- Windows that slide: the window of a result ends at the next multiple of U
+
+
+@both
+def test_an_event_that_no_window_end_finds_in_its_window_joins_nothing(answer):
+    # U = 3: what happens at 7 is seen by windows that end at 9. A's window of 0 begins there.
+    words, events = streams("A7 B7 A9 B9")
+    assert answer(Case(events, [0, 2], "cross", slide=3), words) == ["A9 B7", "A9 B9"]
+
+
+@both
+def test_half_open_windows_of_one_unit_hold_one_time(answer):
+    # [t, t + 1) holds t alone, [t + 1 - 2, t + 1) also the time before it.
+    words, events = streams("A1 B1 A2 B2 B3")
+    options = {"kind": "cross", "bounds": "[)", "slide": 1}
+    assert answer(Case(events, [1, 1], **options), words) == ["A1 B1", "A2 B2"]
+    assert answer(Case(events, [2, 1], **options), words) == ["A1 B1", "A1 B2", "A2 B2", "A2 B3"]
+    assert answer(Case(events, [0, 1], **options), words) == []
+
+
+def test_a_loss_beyond_retention_is_unknown_and_never_counted_too_high():
+    # Nothing of S1 and S2 happened at 0, so the late S3:0 (windows of 0) loses nothing.
+    pairs = [(1, 1), (0, 1), (0, 2), (2, 2), (1, 2), (2, 0)]
+    run = engine_run(Case(arrivals(*pairs), [0, 0, 0]))
+    assert run.late.select(["stream", "ts", "lost", "exact"]).to_pylist() == [
+        {"stream": "c", "ts": 0, "lost": 0, "exact": False}
+    ]
+
+
+def test_a_late_event_loses_no_result_with_a_partner_outside_its_own_window():
+    # U = 3: B1 is seen by windows that end at 3, and B's window of 0 holds nothing but time 3.
+    _, events = streams("A0 B1 A1 A0'")
+    run = engine_run(Case(events, [3, 0], slide=3), retention=100)
+    assert (run.metrics.produced, run.metrics.lost, run.metrics.lost_unknown) == (0, 0, 0)

@@ -157,3 +157,13 @@ def test_a_slack_of_a_day_keeps_the_buckets_bounded_and_the_order_right():
     assert stage.bucket_count <= 2**20
     assert stage.in_slack(0) == sorted(times)
     assert stage.arrive(0, DAY_MS + 7) == [1, 5, 0]
+
+
+def test_a_change_of_slack_keeps_the_buckets_that_a_wide_buffer_needs():
+    stage = Reorder(n_streams=2, slack=0)
+    for ts in (0, 8, 5_000_000):
+        stage.arrive(0, ts)
+    stage.set_slack(1)
+    assert stage.in_sync(0) == [0, 8, 5_000_000]
+    stage.arrive(1, 10)
+    assert stage.arrive(1, 11) == [0, 1, 3]

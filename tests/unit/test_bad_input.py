@@ -107,7 +107,9 @@ def test_strict_turns_rejects_into_errors(table, options, message):
 def test_a_condition_that_raises_stops_the_run_and_says_where():
     a = pa.table({"ts": [1, 2, 3], "x": [1, 0, 2]})
     b = pa.table({"ts": [1, 2, 3], "x": [5, 5, 5]})
-    with pytest.raises(sw.ConditionError, match="where raised ZeroDivisionError .* row . of stream"):
+    with pytest.raises(
+        sw.ConditionError, match="where raised ZeroDivisionError .* row . of stream"
+    ):
         replay(a, b, where="b.x // a.x > 0")
 
 

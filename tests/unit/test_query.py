@@ -89,7 +89,9 @@ def test_an_open_start_is_a_window_one_unit_shorter():
         sw.join(A, B),
         sw.join(A, B, C, on=["a.x = b.x", "b.y = c.z"], goal=sw.Slack(timedelta(seconds=1))),
         sw.join(A, sw.Stream("b", "t", "3 tuples"), on="k", where="a.x < b.y", goal=sw.MaxSlack()),
-        sw.join(A, B, bounds="[)", slide="1 s", late="emit", select="*", retention="1 h", unit="us"),
+        sw.join(
+            A, B, bounds="[)", slide="1 s", late="emit", select="*", retention="1 h", unit="us"
+        ),
     ],
 )
 def test_a_query_survives_json_and_pickle(query):

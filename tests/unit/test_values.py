@@ -62,7 +62,9 @@ def test_keys_are_equal_by_value_and_null_equals_nothing(left, right):
     b = pa.table({"ts": [1, 1, 1], "k": right, "id": [0, 1, 2]})
     query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), on="k")
     run = query.replay({"a": a, "b": b})
-    pairs = sorted(zip(run.results["a_id"].to_pylist(), run.results["b_id"].to_pylist(), strict=True))
+    pairs = sorted(
+        zip(run.results["a_id"].to_pylist(), run.results["b_id"].to_pylist(), strict=True)
+    )
     expected = [(0, 1), (1, 0)] if not isinstance(left[0], pa.Decimal128Scalar) else [(1, 0)]
     assert pairs == expected
     assert run.metrics.rejected == {"null key": 2}

@@ -278,14 +278,15 @@ class Reorder:
         return max(times) - min(times) if times else 0
 
     def _make_room(self, span: int) -> None:
-        """Have buckets for `span` time units, and for K: more of them, or wider ones."""
+        """Have buckets for `span` time units, K and all that waits: more of them, or wider ones."""
         span = max(span, self.slack)
+        if self.buffers.ctl[kernels.SHIFT] == 0 and span + 2 <= self.bucket_count:
+            return
+        span = max(span, self._span_with(None))
         shift = 0
         while (span >> shift) + 2 > _MOST_BUCKETS:
             shift += 1
         buckets = max(_FEWEST_BUCKETS, 1 << ((span >> shift) + 1).bit_length())
-        if shift == self.buffers.ctl[kernels.SHIFT] and buckets <= self.bucket_count:
-            return
         contents = [self._ring(ring) for ring in range(2 * self.n_streams)]
         self.buffers.ctl[kernels.SHIFT] = shift
         self._rings = self._new_rings(buckets)

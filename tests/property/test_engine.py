@@ -1,0 +1,110 @@
+"""The engine is defined per event: batch cuts, restarts and adaptation change nothing else."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from helpers import engine_query, tables
+from property.strategies import cases, tried
+from slackwater.engine.engine import Engine
+from slackwater.engine.replay import recorded
+from slackwater.events import Batch
+
+CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=8)
+
+
+def batches(batch, sizes):
+    """The arrivals of `batch` cut into batches of these sizes, over and over."""
+    done, begin, i = [0] * len(batch.tables), 0, 0
+    while begin < len(batch.stream):
+        turns = batch.stream[begin : begin + sizes[i % len(sizes)]]
+        counts = np.bincount(turns, minlength=len(done)).tolist()
+        parts = [t.slice(a, n) for t, a, n in zip(batch.tables, done, counts, strict=True)]
+        yield Batch(tuple(parts), turns, batch.arrival[begin : begin + len(turns)])
+        done = [a + n for a, n in zip(done, counts, strict=True)]
+        begin, i = begin + len(turns), i + 1
+
+
+def answers(engine, output):
+    """Everything a user can see."""
+    made = [np.concatenate(column).tolist() for column in zip(*output.made, strict=True)]
+    late = [np.concatenate(column).tolist() for column in zip(*output.late, strict=True)]
+    waits = np.concatenate(output.waits).tolist() if output.waits else []
+    return output.table, made, late, output.slacks, waits, engine.metrics()
+
+
+def run(query, batch, sizes, restart=False, controller=None):
+    """Feed in pieces, restarting from a snapshot after each piece if asked."""
+    schemas = dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
+    engine = Engine(query, schemas, controller)
+    outputs = []
+    for part in batches(batch, sizes):
+        outputs.append(engine.feed(part))
+        assert engine.metrics().is_balanced
+        if restart:
+            engine = Engine.restore(engine.snapshot(), query, schemas, controller)
+    outputs.append(engine.flush())
+    for later in outputs[1:]:
+        outputs[0].extend(later)
+    return answers(engine, outputs[0])
+
+
+@tried(0.25)
+@given(cases(windows="mixed"), CUTS)
+def test_any_batch_cut_gives_the_same_results_slack_and_metrics(case, sizes):
+    query = engine_query(case, late="emit")
+    batch, _ = recorded(query, tables(case), "arr")
+    assert run(query, batch, sizes) == run(query, batch, [10**6])
+
+
+@tried(0.1)
+@given(cases(windows="mixed"), CUTS)
+def test_any_restart_gives_the_same_results_slack_and_metrics(case, sizes):
+    query = engine_query(case)
+    batch, _ = recorded(query, tables(case), "arr")
+    assert run(query, batch, sizes, restart=True) == run(query, batch, [10**6])
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """K by the number of the adaptation interval: up and down, to zero and back."""
+
+    slacks: tuple[int, ...]
+    every: int
+    start: int = 0
+    follows_delay: bool = False
+
+    def next_slack(self, interval):
+        return self.slacks[interval.end // self.every % len(self.slacks)]
+
+
+@tried(0.1)
+@given(
+    cases(), CUTS, st.lists(st.integers(0, 40), min_size=2, max_size=5), st.sampled_from([1, 3, 10])
+)
+def test_slack_may_change_at_any_boundary_in_both_directions(case, sizes, slacks, every):
+    """What a changing K produces is a subset of the truth, in order, and fully accounted for."""
+    query = engine_query(case, retention=10**8)
+    batch, _ = recorded(query, tables(case), "arr")
+    controller = Scripted(tuple(slacks), every)
+    whole = run(query, batch, [10**6], controller=controller)
+    assert run(query, batch, sizes, restart=True, controller=controller) == whole
+    table, *_, metrics = whole
+    times = table["result_ts"].to_pylist()
+    assert times == sorted(times)
+    exact = query.replay(tables(case), arrival="arr").report(period=1, every=1)
+    assert metrics.produced + metrics.lost == exact.true
+
+
+def test_a_script_of_slacks_is_carried_out_at_the_boundaries():
+    # ts         0  4 | 5  9 | 10 ...      every 5: K = 7 in the second interval, 0 in the third
+    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
+    table = pa.table({"ts": [0, 4, 5, 9, 10, 14], "k": [0] * 6})
+    batch, _ = recorded(query, {"a": table, "b": table}, None)
+    engine = Engine(query, {"a": table.schema, "b": table.schema}, Scripted((0, 7), 5))
+    output = engine.feed(batch)
+    assert output.slacks == [(0, 0), (5, 7), (10, 0)]
