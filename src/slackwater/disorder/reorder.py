@@ -223,7 +223,7 @@ class Reorder:
 
     def flush(self) -> Step:
         """End of input: everything leaves."""
-        self._make_room(self._span_with(None))
+        self._make_room(self._span())
         self.buffers.ctl[kernels.N_OUT] = 0
         self.buffers.ctl[kernels.NOW] = self.log.end - 1
         out = self._room_for(self.buffered)
@@ -271,18 +271,26 @@ class Reorder:
         bucket_kernels.contents(ring, self._rings, self.log.records(), out)
         return out
 
-    def _span_with(self, arrival: int | None) -> int:
-        """Time from the earliest to the latest event here, with the next `arrival` if given."""
-        events = self.waiting() if arrival is None else np.append(self.waiting(), arrival)
-        times = self._times(events)
+    def _span(self) -> int:
+        """Time from the earliest to the latest event here."""
+        times = self._times(self.waiting())
         return max(times) - min(times) if times else 0
+
+    def _span_with(self, arrival: int) -> int:
+        """The same with the next arrival and the local time that its delay is measured from."""
+        ts = int(self.log.ts[arrival - self.log.base])
+        local = self.local(int(self.log.stream[arrival - self.log.base]))
+        times = [*self._times(self.waiting()), ts]
+        if local > BEFORE:
+            times.append(local)
+        return max(times) - min(times)
 
     def _make_room(self, span: int) -> None:
         """Have buckets for `span` time units, K and all that waits: more of them, or wider ones."""
         span = max(span, self.slack)
         if self.buffers.ctl[kernels.SHIFT] == 0 and span + 2 <= self.bucket_count:
             return
-        span = max(span, self._span_with(None))
+        span = max(span, self._span())
         shift = 0
         while (span >> shift) + 2 > _MOST_BUCKETS:
             shift += 1
