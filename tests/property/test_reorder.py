@@ -100,23 +100,29 @@ def test_proposition_1_one_slack_for_all_keeps_the_skew(drawn, length):
     assert [reached[s] - reached[0] for s in range(m)] == [local[s] - local[0] for s in range(m)]
 
 
+GRAIN = 4  # time units per unit of slack, lead, delay and window below
+
+
 def dense_streams(rng, length, lead):
     """Two streams with an event per time unit and heavy delays; S1 leads S2 by `lead` units."""
     arriving = []
     for t in range(1, length + 1):
         for stream, now in ((0, t + lead), (1, t)):
             late = rng.random() < 0.3
-            arriving.append((stream, max(1, now - rng.randint(1, 12)) if late else now))
+            arriving.append((stream, max(1, now - rng.randint(1, 12 * GRAIN)) if late else now))
             arriving.append((stream, now))
     return arrivals(*arriving)
 
 
-@tried(0.05)
+@tried(0.02)
 @given(st.integers(0, 10**6), st.integers(0, 8), st.integers(0, 10), st.integers(0, 10))
 def test_theorem_1_one_slack_recalls_as_much_as_one_per_stream(seed, lead, k1, k2):
-    # Dense streams with a constant lead; elsewhere the theorem is not exact (golden case).
-    events = dense_streams(random.Random(seed), 100, lead)
-    windows = (4, 6)
+    # Needs a constant lead (golden case: elsewhere it fails outright) and time that is fine
+    # against the delays. Between two arrivals the lead is off by one unit, and that costs recall
+    # whatever the length of the streams: up to 2 % with GRAIN = 1, 0.5 % with 3, 0.3 % with 5.
+    lead, k1, k2 = GRAIN * lead, GRAIN * k1, GRAIN * k2
+    events = dense_streams(random.Random(seed), 300, lead)
+    windows = (4 * GRAIN, 6 * GRAIN)
 
     def meet(a, b):
         return (a.arrival + b.arrival) % 3 == 0

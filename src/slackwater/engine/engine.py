@@ -28,7 +28,7 @@ from slackwater.kernels.records import BEFORE, I64, NONE, Late, Made, Results
 from slackwater.log import Log
 from slackwater.query import Query
 
-_AT_ONCE = 2**15  # arrivals per pass: small enough for the cache, large enough for the overhead
+_AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
 _FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
 
 

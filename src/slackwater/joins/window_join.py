@@ -174,17 +174,6 @@ class WindowJoin:
             return BEFORE
         return int(clock.horizon(stream, self.frame, self.store, self.plan.width))
 
-    def forget(self) -> int:
-        """Forget what is not looked at any more; return how many entries are kept."""
-        return int(window_kernels.forget(self.horizon, self.store))
-
-    def live_codes(self) -> NDArray[np.bool_]:
-        """For each key code whether it has stored events."""
-        runs = self.store.runs
-        busy = runs[:, window_kernels.END] > runs[:, window_kernels.FIRST]
-        whole = len(busy) // self.plan.width * self.plan.width
-        return np.asarray(busy[:whole].reshape(-1, self.plan.width).any(axis=1))
-
     def rename_codes(self, renamed: NDArray[np.int32]) -> None:
         """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
         width = self.plan.width
@@ -196,12 +185,13 @@ class WindowJoin:
 
     def _grow(self) -> None:
         """More space for runs: forget what can be forgotten, then have twice what is needed."""
-        room = max(_SMALLEST_STORE, 8 * self.forget())
+        horizon = self.horizon
+        room = max(_SMALLEST_STORE, 8 * window_kernels.kept(horizon, self.store))
         target = Store(
             runs=_on_cache_line(self.store.runs.shape, np.int32),
             entry=_on_cache_line((room, 2), np.int64),
         )
-        self.frame.ctl[clock.FREE] = window_kernels.compact(self.store, target)
+        self.frame.ctl[clock.FREE] = window_kernels.compact(horizon, self.store, target)
         self.store = target
 
 

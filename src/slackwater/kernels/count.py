@@ -14,7 +14,9 @@ windows that end at x (DESIGN 2, "measured, not guessed").
 from __future__ import annotations
 
 from slackwater.kernels.frame import (
+    GRID_SHIFT,
     TIME,
+    can_join,
     grid,
     horizon,
     last_on_grid,
@@ -91,6 +93,8 @@ def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals):
         t = store.entry[i, TS]
         if t > last:
             break
+        if not can_join(t, plan.stream[start, owner], frame):
+            continue
         n = 1
         for step in range(plan.inner[start], plan.stream.shape[1]):
             if step == owner:
@@ -122,7 +126,8 @@ def _leaves_late(start, depth, frame, plan, store, scratch, arrivals):
     newest = scratch.newest[depth]
     clock = frame.ctl[TIME]
     leaf = plan.inner[start]
-    if leaf + 1 == plan.stream.shape[1]:
+    spans_grid = frame.length[plan.stream[start, leaf]] >= frame.ctl[GRID_SHIFT]
+    if leaf + 1 == plan.stream.shape[1] and spans_grid:
         # a single leaf may lie anywhere between the two bounds: one count
         begin, end = candidates(start, leaf, True, depth, frame, plan, store, scratch, arrivals)
         total = max(0, end - begin)

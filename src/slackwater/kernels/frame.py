@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from slackwater.kernels.jit import part
 from slackwater.kernels.records import BEFORE, EVENT, NEVER, NONE, TS
-from slackwater.kernels.windows import END, FIRST
+from slackwater.kernels.windows import END, START
 
 # places in `Frame.ctl`
 TIME = 0  # the join's clock: largest time it was given
 SLIDE = 1
-GRID_SHIFT = 2
+GRID_SHIFT = 2  # how far behind a time the end of the first window that holds it can be
 RETENTION = 3  # how far behind the clock a late event may be for its loss to be counted exactly
 RETENTION_FIXED = 4
 COUNT_ONLY = 5
@@ -38,7 +38,7 @@ CTL_LENGTH = 19
 @part
 def grid(t, ctl):
     """End of the first window that holds time `t`."""
-    if ctl[SLIDE] == 1:
+    if ctl[GRID_SHIFT] == 0:
         return t
     return (t + ctl[GRID_SHIFT]) // ctl[SLIDE] * ctl[SLIDE]
 
@@ -46,7 +46,7 @@ def grid(t, ctl):
 @part
 def last_on_grid(bound, ctl):
     """The largest time whose `grid` is at most `bound`."""
-    if ctl[SLIDE] == 1:
+    if ctl[GRID_SHIFT] == 0:
         return bound
     return bound // ctl[SLIDE] * ctl[SLIDE] + ctl[SLIDE] - 1 - ctl[GRID_SHIFT]
 
@@ -100,7 +100,7 @@ def tuple_window(s, frame, store, width):
     """(ts, number) of the oldest event inside the tuple-count window of `s`."""
     run = timeline(s, width)
     i = store.runs[run, END] - frame.tuples[s]
-    if i < store.runs[run, FIRST]:
+    if i < store.runs[run, START]:
         return BEFORE, NONE
     return store.entry[i, TS], store.entry[i, EVENT]
 

@@ -38,7 +38,6 @@ from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
 from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
-    FIRST,
     LIMIT,
     put,
     reserve,
@@ -125,15 +124,6 @@ def _lengthen_retention(t, frame, plan, store):
 
 
 @part
-def _record_made(ctl, made):
-    n = ctl[N_MADE]
-    made.position[n] = ctl[POSITION]
-    made.ts[n] = ctl[TIME]
-    made.n[n] = ctl[MADE_SO_FAR]
-    ctl[N_MADE] = n + 1
-
-
-@part
 def _finish_late(event, s, frame, plan, store, arrivals, late):
     """Record a late event and store it as long as somebody may look at it."""
     ctl = frame.ctl
@@ -154,65 +144,95 @@ def _finish_late(event, s, frame, plan, store, arrivals, late):
 
 
 @part
-def _shared_in_order(t, s, event, frame, plan, store, arrivals, results):
-    """The common case made short: an event in order, one key that all streams share.
+def _fetch(begin, end, events, plan, store, arrivals):
+    """Read what the next events will need: misses of the cache overlap instead of adding up.
 
-    Does what the general way does: returns whether the event is through (it is not when a run or
-    the result buffer is full, or when there are more than two streams to combine).
+    The sum says nothing; it keeps the compiler from leaving the reads out.
     """
-    ctl = frame.ctl
-    first = arrivals.event[event - arrivals.base, KEY] * plan.width
-    own = first + s
-    emit = ctl[COUNT_ONLY] == 0
-    if emit and plan.width > 2:
-        return False
-    if store.runs[own, END] == store.runs[own, LIMIT]:
-        low = smallest_horizon(frame, store, plan.width)
-        free = reserve(own, low, ctl[FREE], store)
-        if free < 0:
-            return False
-        ctl[FREE] = free
-    edge = grid(t, ctl)
-    n = 1 if can_join(t, s, frame) else 0
-    begin = 0
-    for place in range(plan.width):
-        if place != s:
-            begin = window_start(first + place, edge - frame.length[place], NONE, store)
-            n *= store.runs[first + place, END] - begin
-    if n > 0:
-        if emit:
-            at = ctl[N_RESULTS]
-            if at + n > results.ts.shape[0]:
-                return False
-            row = arrivals.row[event - arrivals.base]
-            for i in range(begin, begin + n):
-                other = store.entry[i, EVENT]
-                results.row[s, at] = row
-                results.row[1 - s, at] = arrivals.row[other - arrivals.base]
-                results.ts[at] = t
-                results.position[at] = ctl[POSITION]
-                results.last[at] = max(event, other)
-                results.late[at] = 0
-                at += 1
-            ctl[N_RESULTS] = at
-        ctl[MADE_SO_FAR] = n
-    end = store.runs[own, END]
-    before = end - 1
-    if end > store.runs[own, FIRST] and (
-        store.entry[before, TS] == t and store.entry[before, EVENT] > event
-    ):
-        put(own, t, event, store)
-    else:
-        store.entry[end, TS] = t
-        store.entry[end, EVENT] = event
-        store.runs[own, END] = end + 1
-    return True
+    read = 0
+    for i in range(begin, end):
+        run = arrivals.event[events[i] - arrivals.base, KEY] * plan.width
+        read += store.runs[run, END]
+    for i in range(begin, end):
+        run = arrivals.event[events[i] - arrivals.base, KEY] * plan.width
+        for place in range(plan.width):
+            read += store.entry[max(0, store.runs[run + place, END] - 1), TS]
+    return read
 
 
 @rare
-def _in_general(event, s, is_late, scan, frame, plan, store, scratch, arrivals, results, late):
+def _in_order_by_shared_key(at, events, frame, plan, store, arrivals, results, made, scratch):
+    """The common case made short: events in order, one key that all streams share.
+
+    Does what `_in_general` does, up to the first event it cannot take: a late one, or one without
+    room for its entry or its results. Returns the position of that event.
+    """
+    ctl = frame.ctl
+    emit = ctl[COUNT_ONLY] == 0
+    now = ctl[TIME]
+    n_made = ctl[N_MADE]
+    n_results = ctl[N_RESULTS]
+    fetched = at
+    i = at
+    while i < events.shape[0]:
+        if i == fetched:
+            fetched = min(i + AHEAD, events.shape[0])
+            scratch.state[1] = _fetch(i, fetched, events, plan, store, arrivals)
+        event = events[i]
+        t = arrivals.event[event - arrivals.base, TS]
+        s = arrivals.event[event - arrivals.base, STREAM]
+        if t < now:
+            break
+        first = arrivals.event[event - arrivals.base, KEY] * plan.width
+        own = first + s
+        if store.runs[own, END] == store.runs[own, LIMIT]:
+            ctl[TIME] = t
+            low = smallest_horizon(frame, store, plan.width)
+            free = reserve(own, low, ctl[FREE], store)
+            if free < 0:
+                break
+            ctl[FREE] = free
+        edge = grid(t, ctl)
+        n = 1 if can_join(t, s, frame) else 0
+        begin = 0
+        for place in range(plan.width):
+            if place != s:
+                begin = window_start(first + place, edge - frame.length[place], NONE, store)
+                n *= store.runs[first + place, END] - begin
+        if n > 0:
+            if emit:
+                if n_results + n > results.ts.shape[0]:
+                    break
+                row = arrivals.row[event - arrivals.base]
+                for entry in range(begin, begin + n):
+                    other = store.entry[entry, EVENT]
+                    results.row[s, n_results] = row
+                    results.row[1 - s, n_results] = arrivals.row[other - arrivals.base]
+                    results.ts[n_results] = t
+                    results.position[n_results] = i
+                    results.last[n_results] = max(event, other)
+                    results.late[n_results] = 0
+                    n_results += 1
+            made.position[n_made] = i
+            made.ts[n_made] = t
+            made.n[n_made] = n
+            n_made += 1
+        put(own, t, event, store)
+        now = t
+        i += 1
+    ctl[TIME] = now
+    ctl[N_MADE] = n_made
+    ctl[N_RESULTS] = n_results
+    return i
+
+
+@rare
+def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, late):
     """Process one event in any kind of join; return why it ended."""
     ctl = frame.ctl
+    t = arrivals.event[event - arrivals.base, TS]
+    s = arrivals.event[event - arrivals.base, STREAM]
+    is_late = t < ctl[TIME]
     emit = ctl[COUNT_ONLY] == 0
     has_where = ctl[HAS_WHERE] == 1
     probe = not is_late
@@ -220,9 +240,10 @@ def _in_general(event, s, is_late, scan, frame, plan, store, scratch, arrivals, 
     if is_late:
         probe = (ctl[LATE] > 0 or ctl[WINDOW_END] == 1) and ctl[HAS_TUPLE_WINDOWS] == 0
         by_walk = has_where or ctl[LATE] == 2 or (ctl[WINDOW_END] == 1 and emit)
-    probe = probe and can_join(arrivals.event[event - arrivals.base, TS], s, frame)
+    probe = probe and can_join(t, s, frame)
     if ctl[WALKING] == 0 and not _reserve_all(event, s, frame, plan, store, arrivals):
         return NO_ROOM
+    ctl[TIME] = max(ctl[TIME], t)
     if probe and by_walk:
         ended = walk(event, s, is_late, emit, scan, frame, plan, store, scratch, arrivals, results)
         if ended != COMPLETE:
@@ -241,55 +262,34 @@ def _in_general(event, s, is_late, scan, frame, plan, store, scratch, arrivals, 
     return DONE
 
 
-@part
-def _fetch(begin, end, events, plan, store, arrivals):
-    """Read what the next events will need: misses of the cache overlap instead of adding up.
-
-    The sum says nothing; it keeps the compiler from leaving the reads out.
-    """
-    read = 0
-    for i in range(begin, end):
-        run = arrivals.event[events[i] - arrivals.base, KEY] * plan.width
-        read += store.runs[run, END]
-    for i in range(begin, end):
-        run = arrivals.event[events[i] - arrivals.base, KEY] * plan.width
-        for place in range(plan.width):
-            read += store.entry[max(0, store.runs[run + place, END] - 1), TS]
-    return read
-
-
 @kernel
 def run(at, events, scan, frame, plan, store, scratch, arrivals, results, made, late):
     """Process `events` from position `at`; return (next position, why the run stopped)."""
     ctl = frame.ctl
-    fetched = at
-    for i in range(at, events.shape[0]):
-        if i == fetched and plan.shared == 1:
-            fetched = min(i + AHEAD, events.shape[0])
-            scratch.state[1] = _fetch(i, fetched, events, plan, store, arrivals)
+    short_cut = plan.shared == 1 and (ctl[COUNT_ONLY] == 1 or plan.width == 2)
+    i = at
+    while True:
+        if short_cut and ctl[WALKING] == 0:
+            i = _in_order_by_shared_key(
+                i, events, frame, plan, store, arrivals, results, made, scratch
+            )
+        if i == events.shape[0]:
+            return i, DONE
         event = events[i]
-        t = arrivals.event[event - arrivals.base, TS]
-        s = arrivals.event[event - arrivals.base, STREAM]
-        is_late = t < ctl[TIME]
         if ctl[WALKING] == 0:
             ctl[CURRENT] = event
             ctl[POSITION] = i
             ctl[MADE_SO_FAR] = 0
             ctl[LOST_SO_FAR] = 0
-        if not is_late:
-            ctl[TIME] = t
-        done = False
-        if plan.shared == 1 and not is_late and ctl[WALKING] == 0:
-            done = _shared_in_order(t, s, event, frame, plan, store, arrivals, results)
-        if not done:
-            ended = _in_general(
-                event, s, is_late, scan, frame, plan, store, scratch, arrivals, results, late
-            )
-            if ended != DONE:
-                return i, ended
+        ended = _in_general(event, scan, frame, plan, store, scratch, arrivals, results, late)
+        if ended != DONE:
+            return i, ended
         if ctl[MADE_SO_FAR] > 0:
-            _record_made(ctl, made)
-    return events.shape[0], DONE
+            made.position[ctl[N_MADE]] = i
+            made.ts[ctl[N_MADE]] = ctl[TIME]
+            made.n[ctl[N_MADE]] = ctl[MADE_SO_FAR]
+            ctl[N_MADE] += 1
+        i += 1
 
 
 @kernel

@@ -83,8 +83,7 @@ class Store(NamedTuple):
     """The windows: for every (key, stream) one run of events sorted by (ts, number).
 
     Row ``code * width + place`` of `runs` says where the run of one stream of one key lies in
-    `entry`. Both arrays begin on a cache line: the runs of a two-stream key are one line, and so
-    are four entries.
+    `entry`. Both arrays begin on a cache line; four runs share one, and so do four entries.
     """
 
     runs: I32

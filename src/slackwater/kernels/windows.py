@@ -11,41 +11,27 @@ from __future__ import annotations
 from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.records import EVENT, TS
 
-# columns of `Store.runs`
-START = 0  # the block
-FIRST = 1  # first event kept
-WINDOW = 2  # first event inside the window at the join's clock, as far as known
-END = 3  # behind the last event
-LIMIT = 4  # end of the block
-RUN_LENGTH = 8  # padded, so that the runs of a two-stream key share a cache line
+# columns of `Store.runs`; together 16 bytes, so that four runs share a cache line
+START = 0  # the block, and its first event
+WINDOW = 1  # first event inside the window at the join's clock, as far as known
+END = 2  # behind the last event
+LIMIT = 3  # end of the block
+RUN_LENGTH = 4
 
 SMALLEST_BLOCK = 4
 
 
 @part
-def _move(run, to, room, store):
-    """Copy the events of `run` to the block of length `room` that begins at `to`."""
-    first = store.runs[run, FIRST]
+def _move(run, first, to, room, store):
+    """Copy the events of `run` from position `first` on to the block of length `room` at `to`."""
     n = store.runs[run, END] - first
     for i in range(n):
         store.entry[to + i, TS] = store.entry[first + i, TS]
         store.entry[to + i, EVENT] = store.entry[first + i, EVENT]
-    store.runs[run, WINDOW] += to - first
+    store.runs[run, WINDOW] = to + max(0, store.runs[run, WINDOW] - first)
     store.runs[run, START] = to
-    store.runs[run, FIRST] = to
     store.runs[run, END] = to + n
     store.runs[run, LIMIT] = to + room
-
-
-@part
-def _forget(run, horizon, store):
-    """Drop events with ``ts < horizon`` from the front of `run`."""
-    first = store.runs[run, FIRST]
-    end = store.runs[run, END]
-    while first < end and store.entry[first, TS] < horizon:
-        first += 1
-    store.runs[run, FIRST] = first
-    store.runs[run, WINDOW] = max(store.runs[run, WINDOW], first)
 
 
 @part
@@ -57,15 +43,15 @@ def reserve(run, horizon, free, store):
     runs = store.runs
     if runs[run, END] < runs[run, LIMIT]:
         return free
-    _forget(run, horizon, store)
+    first = position(run, horizon, store)
     room = runs[run, LIMIT] - runs[run, START]
-    if 2 * (runs[run, END] - runs[run, FIRST]) <= room and room > 0:
-        _move(run, runs[run, START], room, store)
+    if 2 * (runs[run, END] - first) <= room and room > 0:
+        _move(run, first, runs[run, START], room, store)
         return free
     room = max(SMALLEST_BLOCK, 2 * room)
     if free + room > store.entry.shape[0]:
         return -1
-    _move(run, free, room, store)
+    _move(run, first, free, room, store)
     return free + room
 
 
@@ -73,7 +59,7 @@ def reserve(run, horizon, free, store):
 def put(run, t, event, store):
     """Insert at its place in (ts, number) order; `reserve` made room."""
     i = store.runs[run, END]
-    first = store.runs[run, FIRST]
+    first = store.runs[run, START]
     while i > first and (
         store.entry[i - 1, TS] > t
         or (store.entry[i - 1, TS] == t and store.entry[i - 1, EVENT] > event)
@@ -105,7 +91,7 @@ def window_start(run, low_ts, low_event, store):
 @part
 def position(run, t, store):
     """Position of the first event of `run` with ``ts >= t``."""
-    low = store.runs[run, FIRST]
+    low = store.runs[run, START]
     high = store.runs[run, END]
     while low < high:
         middle = (low + high) >> 1
@@ -117,21 +103,20 @@ def position(run, t, store):
 
 
 @kernel
-def forget(horizon, store):
-    """Forget everything before `horizon`; return how many entries are left."""
+def kept(horizon, store):
+    """How many entries are not before `horizon`."""
     n = 0
     for run in range(store.runs.shape[0]):
-        _forget(run, horizon, store)
-        n += store.runs[run, END] - store.runs[run, FIRST]
+        n += store.runs[run, END] - position(run, horizon, store)
     return n
 
 
 @kernel
-def compact(store, target):
-    """Copy all runs of `store` into `target`; return where its free space starts."""
+def compact(horizon, store, target):
+    """Copy what is not before `horizon` into `target`; return where its free space starts."""
     free = 0
     for run in range(store.runs.shape[0]):
-        first = store.runs[run, FIRST]
+        first = position(run, horizon, store)
         n = store.runs[run, END] - first
         room = 0
         if n > 0:
@@ -142,8 +127,7 @@ def compact(store, target):
             target.entry[free + i, TS] = store.entry[first + i, TS]
             target.entry[free + i, EVENT] = store.entry[first + i, EVENT]
         target.runs[run, START] = free
-        target.runs[run, FIRST] = free
-        target.runs[run, WINDOW] = free + store.runs[run, WINDOW] - first
+        target.runs[run, WINDOW] = free + max(0, store.runs[run, WINDOW] - first)
         target.runs[run, END] = free + n
         target.runs[run, LIMIT] = free + room
         free += room

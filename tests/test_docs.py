@@ -1,0 +1,87 @@
+"""The documentation is true: its Python runs, prints what it says, and its links lead somewhere.
+
+The ```python blocks of a file run in order in one namespace; those marked ```python no-run do not.
+A ```text block right behind one is what it prints.
+"""
+
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+
+
+class Block(NamedTuple):
+    """A fenced block, and the text block right behind it, if there is one."""
+
+    info: str
+    code: str
+    line: int  # of the file, from 0, where the code begins
+    output: str | None
+
+
+def blocks(page):
+    """Every fenced block of a page."""
+    fences = list(FENCE.finditer(page))
+    for fence, behind in zip(fences, [*fences[1:], None], strict=True):
+        follows = behind is not None and not page[fence.end() : behind.start()].strip()
+        is_output = follows and behind["info"].strip() == "text"
+        line = page.count("\n", 0, fence.start("body"))
+        yield Block(fence["info"].strip(), fence["body"], line, is_output and behind["body"] or None)
+
+
+def run(block, namespace, name):
+    """What the block prints; errors show the line of the page."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(compile("\n" * block.line + block.code, name, "exec"), namespace)
+    return printed.getvalue()
+
+
+def trimmed(text):
+    """Without spaces at the ends of lines, which pages should not have."""
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+pages = pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@pages
+def test_the_python_of_a_page_runs_and_prints_what_the_page_says(path):
+    namespace = {"__name__": path.stem}
+    for block in blocks(path.read_text(encoding="utf-8")):
+        if block.info == "python":
+            printed = run(block, namespace, str(path))
+            if block.output is not None:
+                assert trimmed(printed) == trimmed(block.output), f"line {block.line}"
+
+
+@pages
+def test_every_fence_is_closed_and_of_a_known_kind(path):
+    page = path.read_text(encoding="utf-8")
+    assert len(re.findall(r"^```", page, re.MULTILINE)) == 2 * len(list(FENCE.finditer(page)))
+    assert {block.info for block in blocks(page)} <= {"python", "python no-run", "text", "sh"}
+
+
+@pages
+def test_links_to_other_files_lead_somewhere(path):
+    targets = [link["target"] for link in LINK.finditer(path.read_text(encoding="utf-8"))]
+    files = [target.partition("#")[0] for target in targets if "://" not in target]
+    missing = [name for name in files if name and not (path.parent / name).exists()]
+    assert missing == []
+
+
+def test_a_page_that_prints_something_else_is_noticed():
+    page = "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```python no-run\nx\n```\ntext\n```text\n3\n```\n"
+    first, _, skipped, _ = blocks(page)
+    assert (first.info, first.output, first.line) == ("python", "2\n", 1)
+    assert (skipped.info, skipped.output) == ("python no-run", None)
+    assert run(first, {}, "page") == "1\n"
