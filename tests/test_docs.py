@@ -31,11 +31,14 @@ class Block(NamedTuple):
 def blocks(page):
     """Every fenced block of a page."""
     fences = list(FENCE.finditer(page))
-    for fence, behind in zip(fences, [*fences[1:], None], strict=True):
-        follows = behind is not None and not page[fence.end() : behind.start()].strip()
-        is_output = follows and behind["info"].strip() == "text"
+    for n, fence in enumerate(fences):
+        output = None
+        for behind in fences[n + 1 : n + 2]:
+            is_next = not page[fence.end() : behind.start()].strip()
+            if is_next and behind["info"].strip() == "text":
+                output = behind["body"]
         line = page.count("\n", 0, fence.start("body"))
-        yield Block(fence["info"].strip(), fence["body"], line, is_output and behind["body"] or None)
+        yield Block(fence["info"].strip(), fence["body"], line, output)
 
 
 def run(block, namespace, name):
@@ -79,9 +82,10 @@ def test_links_to_other_files_lead_somewhere(path):
     assert missing == []
 
 
-def test_a_page_that_prints_something_else_is_noticed():
-    page = "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```python no-run\nx\n```\ntext\n```text\n3\n```\n"
-    first, _, skipped, _ = blocks(page)
+def test_a_text_block_belongs_to_the_code_right_before_it():
+    shown = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
+    apart = "```python no-run\nx\n```\nWords.\n```text\n3\n```\n"
+    first, _, skipped, _ = blocks(shown + apart)
     assert (first.info, first.output, first.line) == ("python", "2\n", 1)
     assert (skipped.info, skipped.output) == ("python no-run", None)
     assert run(first, {}, "page") == "1\n"

@@ -17,7 +17,7 @@ C = sw.Stream("c", ts="ts", window=10)
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sw.join(), "a join takes 2 to 32 streams, got 0"),
+        (sw.join, "a join takes 2 to 32 streams, got 0"),
         (lambda: sw.join(A), "a join takes 2 to 32 streams, got 1"),
         (lambda: sw.join(A, A), "streams must have different names, got a more than once"),
         (lambda: sw.join(A, "b"), "a join takes Stream objects, got 'b'"),

@@ -8,7 +8,7 @@ import pytest
 
 import slackwater as sw
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 
 
 def test_every_type_of_column_comes_out_as_it_went_in():

@@ -101,8 +101,10 @@ def _still_in_window(event, s, frame, plan, store, arrivals):
 
 @part
 def _loss_is_exact(t, s, frame, plan, store):
-    """Whether everything a late event could have joined is still stored."""
+    """Whether a late event was probed, and everything it could have joined is still stored."""
     if frame.ctl[HAS_TUPLE_WINDOWS] == 1:
+        return False
+    if frame.ctl[LATE] == 0 and frame.ctl[WINDOW_END] == 0:
         return False
     for other in range(frame.length.shape[0]):
         needed = grid(t, frame.ctl) - frame.length[other]

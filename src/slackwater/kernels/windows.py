@@ -45,7 +45,9 @@ def reserve(run, horizon, free, store):
         return free
     first = position(run, horizon, store)
     room = runs[run, LIMIT] - runs[run, START]
-    if 2 * (runs[run, END] - first) <= room and room > 0:
+    left = runs[run, END] - first
+    # a small block is one cache line: stay in it; a large one must not be moved for every event
+    if 2 * left <= room > 0 or left < room == SMALLEST_BLOCK:
         _move(run, first, runs[run, START], room, store)
         return free
     room = max(SMALLEST_BLOCK, 2 * room)
