@@ -89,6 +89,7 @@ class Engine:
         self.rejected = dict.fromkeys(REASONS[1:], 0)
         self.interval = [0, 0, 0]  # arrivals, produced, lost since the last boundary
         self._stopped = False
+        self._knows_arrival = True  # of the last batch; waits are measured only then
 
     # ---- work
 
@@ -166,6 +167,7 @@ class Engine:
 
     def _take_in(self, batch: Batch, output: Output) -> None:
         self._make_room(len(batch.stream))
+        self._knows_arrival = batch.arrival is not None
         first_rows = [rows.end for rows in self.rows]
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)
@@ -246,6 +248,8 @@ class Engine:
     def _materialise(self, found: Results, step: Step, output: Output) -> None:
         tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
         output.results(found, tables)
+        if not self._knows_arrival:
+            return
         emitted = self.log.arrival[step.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]
         output.waits.append(waits if self.query.late != "emit" else waits[found.late == 0])

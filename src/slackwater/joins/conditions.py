@@ -12,7 +12,7 @@ import inspect
 import math
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from slackwater.errors import QueryError
 from slackwater.joins.plan import steps_from
 from slackwater.kernels.records import EVENT, NONE
 from slackwater.log import Log
-from slackwater.query import NoSlack, Query
+from slackwater.query import Query, Stream
 
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits
 Sites = dict[tuple[frozenset[int], int], int]
@@ -79,9 +79,9 @@ class _Test:
 
 
 def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions:
-    """Compile `query.where` for streams of these schemas; the same once only."""
-    same = replace(query, goal=NoSlack(), select="*", late="count", retention=None)
-    return _compile_conditions(same, tuple(schemas))
+    """Compile `query.where` for these schemas; queries that differ elsewhere share it."""
+    streams = tuple(Stream(name, "ts", 0) for name in query.names)
+    return _compile_conditions(Query(streams, query.on, query.where), tuple(schemas))
 
 
 @lru_cache(maxsize=256)

@@ -68,8 +68,10 @@ class Timed:
 
     def __init__(self, query: Query, tables: Mapping[str, pa.Table]) -> None:
         self._query = query
-        self._batch, _ = recorded(query, tables, "arrival")
-        self._schemas = {name: tables[name].schema for name in query.names}
+        in_order, _ = recorded(query, tables, "arrival")
+        events = tuple(table.drop_columns(["arrival"]) for table in in_order.tables)
+        self._batch = Batch(events, in_order.stream)
+        self._schemas = {name: events[i].schema for i, name in enumerate(query.names)}
         self.rows = len(self._batch.stream)
         self.best = float("inf")  # seconds
         self.metrics = Metrics()
