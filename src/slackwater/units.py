@@ -64,17 +64,3 @@ def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
         msg = f"{what} must be a whole number of {unit}, got {duration!r}; see unit='us'"
         raise QueryError(msg)
     return int(units)
-
-
-def describe(units: int, unit: TimeUnit) -> str:
-    """The shortest exact way to write a duration.
-
-    >>> describe(5000, "ms"), describe(1500, "ms"), describe(60_000, "ms")
-    ('5 s', '1500 ms', '1 min')
-    """
-    for name in ("h", "min", "s", "ms"):
-        per_name = _MICROSECONDS[name]
-        whole, rest = divmod(units * _MICROSECONDS[unit], per_name)
-        if rest == 0 and whole:
-            return f"{whole} {name}"
-    return f"{units} {unit}"

@@ -1,0 +1,116 @@
+"""Long streams: what is forgotten, moved and cut into pieces does not change any answer."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from slackwater.disorder import reorder
+from slackwater.engine import engine as engine_module
+from slackwater.engine.engine import Engine
+from slackwater.engine.replay import recorded
+from slackwater.joins import keys as key_module
+from slackwater.joins import window_join
+
+
+def table(seed, rows=1200, fresh_keys=True):
+    """A long stream whose keys come and go: each is used for a short time only."""
+    rng = np.random.default_rng(seed)
+    ts = np.arange(rows) * 3
+    late = np.where(rng.random(rows) < 0.3, rng.integers(0, 60, rows), 0)
+    k = rng.integers(0, 3, rows) + (ts // 100 * 3 if fresh_keys else 0)
+    return pa.table(
+        {
+            "ts": ts,
+            "arr": ts + late,
+            "k": k,
+            "name": [f"name {v}" for v in k],
+            "f": k * 0.5,
+            "x": rng.random(rows),
+        }
+    )
+
+
+QUERIES = {
+    "one key": {"on": "k"},
+    "text": {"on": "name"},
+    "two columns": {"on": ["k", "name"]},
+    "three columns": {"on": ["k", "name", "f"]},
+    "chain": {"on": ["a.k = b.k", "b.name = c.name"]},
+    "counting": {"on": "k", "select": "count"},
+    "condition": {"where": "abs(a.x - b.x) < 0.1 and c.x < 0.2", "late": "emit"},
+}
+
+
+def answers(query, tables):
+    batch, _ = recorded(query, tables, "arr")
+    engine = Engine(query, {name: t.schema for name, t in tables.items()})
+    output = engine.feed(batch)
+    output.extend(engine.flush())
+    return output.table, engine.metrics(), engine
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """All limits so small that they are hit all the time."""
+    monkeypatch.setattr(engine_module, "_AT_ONCE", 50)
+    monkeypatch.setattr(engine_module, "_FEWEST_CODES", 8)
+    monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 7)
+    monkeypatch.setattr(window_join, "_SMALLEST_STORE", 16)
+    monkeypatch.setattr(key_module, "_SMALLEST_TABLE", 4)
+    monkeypatch.setattr(reorder, "_FEWEST_BUCKETS", 2)
+    monkeypatch.setattr(reorder, "_MOST_BUCKETS", 8)
+
+
+@pytest.fixture(params=QUERIES.values(), ids=QUERIES.keys())
+def expected(request):
+    streams = [sw.Stream(name, "ts", 25) for name in "abc"]
+    query = sw.join(*streams, goal=sw.Slack(20), **request.param)
+    tables = {name: table(seed) for seed, name in enumerate("abc")}
+    return query, tables, answers(query, tables)
+
+
+def test_tiny_limits_change_nothing(expected, request):
+    query, tables, (results, metrics, _) = expected
+    assert metrics.produced > 100
+    request.getfixturevalue("tiny")
+    again, metrics_again, engine = answers(query, tables)
+    assert again.equals(results)
+    assert metrics_again == metrics
+    # and memory stays small: keys, events and rows of the past are gone
+    assert engine.intake.codes.size < 200
+    assert engine.log.size < 1500
+    assert len(engine.join.store.entry) < 8000
+
+
+def test_rows_of_the_past_are_forgotten():
+    query = sw.join(sw.Stream("a", "ts", 25), sw.Stream("b", "ts", 25), on="k")
+    tables = {name: table(seed, rows=6000) for seed, name in enumerate("ab")}
+    batch, _ = recorded(query, tables, "arr")
+    engine = Engine(query, {name: t.schema for name, t in tables.items()})
+    for part in batch.slices(100):
+        engine.feed(part)
+    kept = [sum(t.num_rows for t in rows._tables) for rows in engine.rows]
+    assert max(kept) < 2500
+    assert engine.metrics().stored < 200
+
+
+def test_a_hot_key_comes_out_in_pieces(monkeypatch):
+    monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 100)
+    a = pa.table({"ts": np.arange(150), "k": [1] * 150})
+    query = sw.join(*(sw.Stream(name, "ts", 1000) for name in "ab"), on="k")
+    run = query.replay({"a": a, "b": a})
+    assert run.results.num_rows == 150 * 150
+    assert max(t.num_rows for t in run.output.tables) <= 100
+
+
+def test_a_hole_of_a_day_and_a_lead_of_a_week_need_few_buckets():
+    day = 86_400_000
+    late = reorder.Reorder(n_streams=2, slack=10)
+    for ts in (0, day, day + 5, 7 * day, 7 * day + 1):
+        late.arrive(0, ts)
+    assert late.bucket_count <= 2**20
+    assert late.in_sync(0) == [0, day, day + 5]
+    out = late.arrive(1, 8 * day) + late.arrive(1, 9 * day)
+    assert out == [0, 1, 2]
+    assert [int(event) for event in late.flush().event] == [3, 4, 5, 6]

@@ -1,0 +1,75 @@
+"""The report, on cases small enough to work out by hand."""
+
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+
+
+def joined(a, b, windows=(2, 2), **options):
+    tables = {
+        "a": pa.table({"ts": [t for t, _ in a], "arr": [r for _, r in a]}),
+        "b": pa.table({"ts": [t for t, _ in b], "arr": [r for _, r in b]}),
+    }
+    streams = [sw.Stream(name, "ts", w) for name, w in zip("ab", windows, strict=True)]
+    return sw.join(*streams, **options).replay(tables, arrival="arr")
+
+
+def test_recall_series_slack_and_latency_by_hand():
+    # a arrives   1  2  3  4 ... in order; b2 comes when b is at 4
+    a = [(t, 10 * t) for t in range(1, 9)]
+    b = [(1, 11), (3, 31), (4, 41), (2, 42), (5, 51), (6, 61), (7, 71), (8, 81)]
+    run = joined(a, b, windows=(0, 0))
+    # true: 1..8; with K = 0 the late 2 is lost
+    report = run.report(gamma=0.9, period=2, every=1)
+    assert (report.true, report.produced, report.recall) == (8, 7, 7 / 8)
+    series = report.measurements.to_pydict()
+    assert series["ts"] == [3, 4, 5, 6, 7, 8]
+    assert series["true"] == [2] * 6
+    assert series["recall"] == [0.5, 1, 1, 1, 1, 1]
+    assert report.phi == 5 / 6
+    assert report.average_slack == 0
+    assert report.precision == 1.0
+    assert report.as_dict()["produced"] == 7
+    # b1 completes a1 when it arrives: no wait; the last pair waits for nothing either
+    assert report.average_wait == 0.0
+
+
+def test_slack_costs_its_length_in_latency():
+    a = [(t, t) for t in range(0, 100)]
+    run = joined(a, a, goal=sw.Slack(10))
+    report = run.report(period=10, every=1)
+    assert report.recall == 1.0
+    assert report.average_slack == 10
+    assert 9 <= report.average_latency <= 11
+    assert report.latency_95 <= 11
+    assert report.average_wait > 8
+    assert report.wait_95 <= 11
+
+
+def test_tuple_count_windows_report_recall_and_precision():
+    # b: window of the last 1 tuple. b3 is late, so a4 is paired with b2 instead of b3.
+    a = [(1, 10), (4, 40), (9, 90)]
+    b = [(2, 20), (6, 41), (3, 42), (9, 91)]
+    run = joined(a, b, windows=(100, sw.Tuples(1)))
+    report = run.report(period=1, every=1)
+    assert report.precision is not None
+    assert report.precision < 1.0
+    assert report.recall < 1.0
+    counted = joined(a, b, windows=(100, sw.Tuples(1)), select="count").report(period=1, every=1)
+    assert counted.precision is None
+    exact = joined(a, b, windows=(100, sw.Tuples(1)), goal=sw.Slack(10)).report(period=1, every=1)
+    assert (exact.recall, exact.precision) == (1.0, 1.0)
+
+
+def test_a_report_must_be_asked_for_sensibly():
+    run = joined([(1, 1)], [(1, 1)])
+    with pytest.raises(sw.QueryError, match="gamma must be between 0 and 1, got 95"):
+        run.report(gamma=95)
+    with pytest.raises(sw.QueryError, match="period and every must be at least 1 ms"):
+        run.report(period=0)
+
+
+def test_nothing_to_find_is_nothing_lost():
+    report = joined([(1, 1)], [(50, 50)]).report(period=1, every=1)
+    assert (report.true, report.recall, report.phi, report.latency_95) == (0, 1.0, 1.0, 0.0)
