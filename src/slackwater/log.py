@@ -120,7 +120,7 @@ class Log:
     ) -> int:
         """Add the good ones of `rows` in turns; return how many were bad (see the kernel)."""
         if not self.has_room(len(turns)):
-            self._grow(4 * (self.size + len(turns)))
+            self._grow(8 * (self.size + len(turns)))
         records = self.records()
         size, n_bad = intake.interleave(
             self.size, turns, arrival, at, first_row, rows, records, bad

@@ -125,7 +125,7 @@ def test_flush_lets_everything_out_in_order():
     stage = Reorder(n_streams=1, slack=10)
     for ts in (4, 1, 3, 2):
         assert stage.arrive(0, ts) == []
-    assert stage.flush().event.tolist() == [1, 3, 2, 0]
+    assert stage.flush().out.event.tolist() == [1, 3, 2, 0]
     assert stage.in_slack(0) == []
 
 

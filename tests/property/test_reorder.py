@@ -15,7 +15,7 @@ def departures(m, events, slack, **options):
     """Arrival numbers in the order of leaving, flush included."""
     stage = Reorder(n_streams=m, slack=slack, **options)
     left = [n for e in events for n in stage.arrive(e.stream, e.ts)]
-    return left + stage.flush().event.tolist()
+    return left + stage.flush().out.event.tolist()
 
 
 @tried()
@@ -52,7 +52,7 @@ def test_slack_may_change_between_any_two_arrivals(drawn, changes):
         assert stage.arrive(e.stream, e.ts) == [x.arrival for x in left]
         assert [stage.in_slack(s) for s in range(m)] == [[x.ts for x in s] for s in slacks]
         assert [stage.in_sync(s) for s in range(m)] == [sorted(x.ts for x in s) for s in syncs]
-    assert stage.flush().event.tolist() == [x.arrival for x in next(oracle)[0]]
+    assert stage.flush().out.event.tolist() == [x.arrival for x in next(oracle)[0]]
 
 
 @tried()

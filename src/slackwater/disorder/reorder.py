@@ -32,9 +32,12 @@ class Step(NamedTuple):
 
     reached: int  # the next arrival to take in
     at_boundary: bool
-    event: I64  # numbers of the events that left, in order
-    during: I64  # the arrivals that made them leave
+    out: Released  # what left, in order
     changes: I64  # rows (largest local time, new K), where K followed a delay
+
+
+def _first(n: int, out: Released) -> Released:
+    return Released(*(column[:n] for column in out))
 
 
 class ReorderState(NamedTuple):
@@ -103,7 +106,7 @@ class Reorder:
             overdue_last=np.full(n_streams, NONE),
         )
         self._rings = self._new_rings(_FEWEST_BUCKETS)
-        self._out = Released(np.empty(0, np.int64), np.empty(0, np.int64))
+        self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self.set_slack(slack)
 
     # ---- what it knows
@@ -219,7 +222,7 @@ class Reorder:
                 self._make_room(self._span_with(at))
         n, k = ctl[kernels.N_OUT], ctl[kernels.N_CHANGES]
         boundary = reason == kernels.AT_BOUNDARY
-        return Step(int(at), boundary, out.event[:n], out.during[:n], changes[:k])
+        return Step(int(at), boundary, _first(n, out), changes[:k])
 
     def flush(self) -> Step:
         """End of input: everything leaves."""
@@ -229,12 +232,12 @@ class Reorder:
         out = self._room_for(self.buffered)
         kernels.flush(self.buffers, self._rings, self.log.records(), out)
         n = self.buffers.ctl[kernels.N_OUT]
-        return Step(self.log.end, False, out.event[:n], out.during[:n], np.empty((0, 2), np.int64))
+        return Step(self.log.end, False, _first(n, out), np.empty((0, 2), np.int64))
 
     def arrive(self, stream: int, ts: int) -> list[int]:
         """Take in one event; return the numbers of those that leave. For use by itself."""
         first, end = self.log.append(ts=np.array([ts]), stream=np.array([stream]))
-        return [int(event) for event in self.run(first, end).event]
+        return [int(event) for event in self.run(first, end).out.event]
 
     # ---- buckets
 
@@ -244,7 +247,7 @@ class Reorder:
 
     def _room_for(self, n: int) -> Released:
         if n > len(self._out.event):
-            self._out = Released(np.empty(2 * n, np.int64), np.empty(2 * n, np.int64))
+            self._out = Released(*(np.empty(2 * n, np.int64) for _ in Released._fields))
         return self._out
 
     def _new_rings(self, buckets: int) -> Rings:

@@ -6,7 +6,7 @@ same results, the same K series and the same metrics. It reads no clock; time is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,7 +110,7 @@ class Engine:
         output = Output(self._shape)
         self._stopped = True
         step = self.reorder.flush()
-        self._join(step, np.full(len(step.event), self.reorder.top), output)
+        self._join(step, lambda during: np.full(len(during), self.reorder.top), output)
         self._stopped = False
         return output
 
@@ -188,7 +188,7 @@ class Engine:
             self.interval[0] += step.reached - begin
             for top, slack in step.changes:
                 output.slack(int(top), int(slack))
-            self._join(step, tops[step.during - first], output)
+            self._join(step, lambda during: tops[during - first], output)  # noqa: B023  used at once
             if step.at_boundary:
                 self._adapt(output)
             begin = step.reached
@@ -222,14 +222,15 @@ class Engine:
 
     # ---- join
 
-    def _join(self, step: Step, tops: I64, output: Output) -> None:
-        if len(step.event) == 0:
+    def _join(self, step: Step, tops: Callable[[I64], I64], output: Output) -> None:
+        """Join what left; `tops` knows the largest local time during an arrival."""
+        if len(step.out.event) == 0:
             return
         made, late = self.join.process(
-            step.event, lambda found: self._materialise(found, step, output)
+            step.out, lambda found: self._materialise(found, step, output)
         )
-        self._count(len(step.event), made, late)
-        output.step(self.log, step, made, late, tops)
+        self._count(len(step.out.event), made, late)
+        output.step(self.log, step.out, made, late, tops(step.out.during[made.position]))
 
     def _count(self, n: int, made: Made, late: Late) -> None:
         total = self.counters
@@ -250,7 +251,7 @@ class Engine:
         output.results(found, tables)
         if not self._knows_arrival:
             return
-        emitted = self.log.arrival[step.during[found.position] - self.log.base]
+        emitted = self.log.arrival[step.out.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]
         output.waits.append(waits if self.query.late != "emit" else waits[found.late == 0])
 

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slackwater.disorder.reorder import Step
 from slackwater.engine.intake import REASONS, Rejected
 from slackwater.errors import QueryError
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I64, Late, Made, Results
+from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
 from slackwater.log import Log
 from slackwater.query import Query
 
@@ -138,14 +137,14 @@ class Output:
         if self.shape.keeps_members:
             self.members.append(found.row.T.copy())
 
-    def step(self, log: Log, step: Step, made: Made, late: Late, tops: I64) -> None:
+    def step(self, log: Log, out: Released, made: Made, late: Late, tops: I64) -> None:
         """These events went through the join.
 
-        `tops` has the largest local time when each of them left the Synchronizer.
+        `tops` has the largest local time when each of those that made results left.
         """
-        self.made.append(Production(made.ts, made.n, tops[made.position] - made.ts))
+        self.made.append(Production(made.ts, made.n, tops - made.ts))
         if len(late.position):
-            place = step.event[late.position] - log.base
+            place = out.event[late.position] - log.base
             self.late.append(
                 LateEvents(
                     log.stream[place],

@@ -31,6 +31,7 @@ from slackwater.kernels.records import (
     Late,
     Made,
     Plan,
+    Released,
     Results,
     Scratch,
     Store,
@@ -102,16 +103,16 @@ class WindowJoin:
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
-    def process(self, events: I64, sink: Sink) -> tuple[Made, Late]:
-        """Join `events` in this order; results go to `sink`, valid during its call only."""
-        if len(events) > len(self._made.n):
-            self._made, self._late = _records(len(events))
+    def process(self, released: Released, sink: Sink) -> tuple[Made, Late]:
+        """Join events in this order; results go to `sink`, valid during its call only."""
+        if len(released.event) > len(self._made.n):
+            self._made, self._late = _records(len(released.event))
         made, late = self._made, self._late
         self.frame.ctl[[clock.N_MADE, clock.N_LATE]] = 0
         ctl, records = self.frame.ctl, self._log.records()
         at, reason = 0, kernels.RESULTS_FULL
         while reason != kernels.DONE:
-            at, reason = self._run(at, events, records, made, late)
+            at, reason = self._run(at, released, records, made, late)
             if reason == kernels.NO_ROOM:
                 self._grow()
             elif ctl[clock.N_RESULTS] > 0:
@@ -121,11 +122,11 @@ class WindowJoin:
         return Made(*(a[:n_made].copy() for a in made)), Late(*(a[:n_late].copy() for a in late))
 
     def _run(
-        self, at: int, events: I64, records: Arrivals, made: Made, late: Late
+        self, at: int, released: Released, records: Arrivals, made: Made, late: Late
     ) -> tuple[int, int]:
         try:
             at, reason = self._kernel(
-                at, events, self._conditions.scan, self.frame, self.plan, self.store,
+                at, released, self._conditions.scan, self.frame, self.plan, self.store,
                 self._scratch, records, self._results, made, late,
             )  # fmt: skip
             return at, reason
@@ -221,7 +222,7 @@ def _compiled_run() -> Any:
         n = types.int64
         kernel.compile((
             n,
-            vector,
+            types.NamedUniTuple(vector, 5, Released),
             types.FunctionType(scan_signature()),
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),

@@ -146,24 +146,24 @@ def _finish_late(event, s, frame, plan, store, arrivals, late):
 
 
 @part
-def _fetch(begin, end, events, plan, store, arrivals):
+def _fetch(begin, end, released, plan, store):
     """Read what the next events will need: misses of the cache overlap instead of adding up.
 
     The sum says nothing; it keeps the compiler from leaving the reads out.
     """
     read = 0
     for i in range(begin, end):
-        run = arrivals.event[events[i] - arrivals.base, KEY] * plan.width
+        run = released.key[i] * plan.width
         read += store.runs[run, END]
     for i in range(begin, end):
-        run = arrivals.event[events[i] - arrivals.base, KEY] * plan.width
+        run = released.key[i] * plan.width
         for place in range(plan.width):
             read += store.entry[max(0, store.runs[run + place, END] - 1), TS]
     return read
 
 
 @rare
-def _in_order_by_shared_key(at, events, frame, plan, store, arrivals, results, made, scratch):
+def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results, made, scratch):
     """The common case made short: events in order, one key that all streams share.
 
     Does what `_in_general` does, up to the first event it cannot take: a late one, or one without
@@ -176,16 +176,16 @@ def _in_order_by_shared_key(at, events, frame, plan, store, arrivals, results, m
     n_results = ctl[N_RESULTS]
     fetched = at
     i = at
-    while i < events.shape[0]:
+    while i < released.event.shape[0]:
         if i == fetched:
-            fetched = min(i + AHEAD, events.shape[0])
-            scratch.state[1] = _fetch(i, fetched, events, plan, store, arrivals)
-        event = events[i]
-        t = arrivals.event[event - arrivals.base, TS]
-        s = arrivals.event[event - arrivals.base, STREAM]
+            fetched = min(i + AHEAD, released.event.shape[0])
+            scratch.state[1] = _fetch(i, fetched, released, plan, store)
+        event = released.event[i]
+        t = released.ts[i]
+        s = released.stream[i]
         if t < now:
             break
-        first = arrivals.event[event - arrivals.base, KEY] * plan.width
+        first = released.key[i] * plan.width
         own = first + s
         if store.runs[own, END] == store.runs[own, LIMIT]:
             ctl[TIME] = t
@@ -265,19 +265,19 @@ def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, lat
 
 
 @kernel
-def run(at, events, scan, frame, plan, store, scratch, arrivals, results, made, late):
-    """Process `events` from position `at`; return (next position, why the run stopped)."""
+def run(at, released, scan, frame, plan, store, scratch, arrivals, results, made, late):
+    """Process what was released, from position `at`; return (next position, why it stopped)."""
     ctl = frame.ctl
     short_cut = plan.shared == 1 and (ctl[COUNT_ONLY] == 1 or plan.width == 2)
     i = at
     while True:
         if short_cut and ctl[WALKING] == 0:
             i = _in_order_by_shared_key(
-                i, events, frame, plan, store, arrivals, results, made, scratch
+                i, released, frame, plan, store, arrivals, results, made, scratch
             )
-        if i == events.shape[0]:
+        if i == released.event.shape[0]:
             return i, DONE
-        event = events[i]
+        event = released.event[i]
         if ctl[WALKING] == 0:
             ctl[CURRENT] = event
             ctl[POSITION] = i

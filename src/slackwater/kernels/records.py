@@ -73,10 +73,13 @@ class Buffers(NamedTuple):
 
 
 class Released(NamedTuple):
-    """What left the Synchronizer, in order."""
+    """What left the Synchronizer, in order; the join reads it from front to back."""
 
     event: I64
     during: I64  # the arrival that made it leave
+    ts: I64
+    stream: I64
+    key: I64  # its first key
 
 
 class Store(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from slackwater.kernels.buckets import earliest, insert, link_after, remove_earliest
 from slackwater.kernels.jit import kernel, part
-from slackwater.kernels.records import BEFORE, LINK, NEVER, NONE, STREAM, TS
+from slackwater.kernels.records import BEFORE, KEY, LINK, NEVER, NONE, STREAM, TS
 
 # places in `Buffers.ctl`
 SLACK = 0  # K
@@ -59,10 +59,13 @@ def set_overdue(event, s, buffers, arrivals):
 
 
 @part
-def _emit(event, buffers, out):
+def _emit(event, buffers, arrivals, out):
     n = buffers.ctl[N_OUT]
     out.event[n] = event
     out.during[n] = buffers.ctl[NOW]
+    out.ts[n] = arrivals.event[event - arrivals.base, TS]
+    out.stream[n] = arrivals.event[event - arrivals.base, STREAM]
+    out.key[n] = arrivals.event[event - arrivals.base, KEY]
     buffers.ctl[N_OUT] = n + 1
 
 
@@ -74,7 +77,7 @@ def _into_sync(event, s, buffers, rings, arrivals, out):
         insert(event, buffers.local.shape[0] + s, buffers.ctl[SHIFT], rings, arrivals)
         buffers.newest[s] = max(buffers.newest[s], t)
     else:
-        _emit(event, buffers, out)
+        _emit(event, buffers, arrivals, out)
 
 
 @part
@@ -93,7 +96,7 @@ def _out_of_sync(bound, buffers, rings, arrivals, out):
             event = earliest(ring, rings)
             while event != NONE and arrivals.event[event - arrivals.base, TS] == now:
                 remove_earliest(ring, rings, arrivals)
-                _emit(event, buffers, out)
+                _emit(event, buffers, arrivals, out)
                 event = earliest(ring, rings)
     buffers.ctl[SYNC_TIME] = max(buffers.ctl[SYNC_TIME], bound)
 
