@@ -41,15 +41,20 @@ class Batch:
 
     def slices(self, size: int) -> Iterator[Batch]:
         """The same arrivals in batches of at most `size`."""
+        if len(self.stream) <= size:
+            yield self
+            return
         done = [0] * len(self.tables)
         for begin in range(0, len(self.stream), size):
-            turn = self.stream[begin : begin + size]
-            counts = np.bincount(turn, minlength=len(done)).tolist()
-            tables = tuple(
+            turns = self.stream[begin : begin + size]
+            counts = np.bincount(turns, minlength=len(done)).tolist()
+            part = object.__new__(Batch)  # a part of a batch that was checked
+            vars(part)["stream"] = turns
+            vars(part)["arrival"] = None if self.arrival is None else self.arrival[begin:][:size]
+            vars(part)["tables"] = tuple(
                 table.slice(at, n) for table, at, n in zip(self.tables, done, counts, strict=True)
             )
-            arrival = None if self.arrival is None else self.arrival[begin : begin + size]
-            yield Batch(tables, turn, arrival)
+            yield part
             done = [at + n for at, n in zip(done, counts, strict=True)]
 
 

@@ -41,7 +41,7 @@ from slackwater.query import Query, Tuples
 
 Sink = Callable[[Results], None]
 
-_RESULTS_AT_ONCE = 2**15
+_RESULTS_AT_ONCE = 2**16
 _SMALLEST_STORE = 4096
 _CACHE_LINE = 64
 
@@ -185,7 +185,11 @@ class WindowJoin:
         self.store = self.store._replace(runs=runs)
 
     def _grow(self) -> None:
-        """More space for runs: forget what can be forgotten, then have twice what is needed."""
+        """More space for runs: forget what can be forgotten, then have twice what is needed.
+
+        Compact runs take at most four times their entries (a single one gets a block of four), and
+        the longest may want to double at once: eight times is enough for both.
+        """
         horizon = self.horizon
         room = max(_SMALLEST_STORE, 8 * window_kernels.kept(horizon, self.store))
         target = Store(
