@@ -135,7 +135,9 @@ def time_in_units(column: pa.Array, unit: TimeUnit) -> tuple[I64, NDArray[np.boo
         ts = whole.to_numpy(zero_copy_only=False)
         if pa.types.is_timestamp(kind):
             ts = _rescale(ts, _PER_SECOND[kind.unit], _PER_SECOND[unit])
-    return ts, good & (ts >= -_LARGEST_TIME) & (ts <= _LARGEST_TIME)
+    if ts.min(initial=0) < -_LARGEST_TIME or ts.max(initial=0) > _LARGEST_TIME:
+        good = good & (ts >= -_LARGEST_TIME) & (ts <= _LARGEST_TIME)
+    return ts, good
 
 
 def _rescale(ts: I64, per_second: int, wanted: int) -> I64:

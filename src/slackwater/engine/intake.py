@@ -113,10 +113,12 @@ class Intake:
             ts[own], good = time_in_units(
                 flat(table.column(self._query.streams[s].ts)), self._query.unit
             )
-            why[~good] = _BAD_TIME
+            if not good.all():
+                why[~good] = _BAD_TIME
             for column, codes in enumerate(self.key_codes(s, table)):
                 code[column, own] = codes
-                why[(codes == NONE) & (why == 0)] = _NULL_KEY
+                if codes.min(initial=0) == NONE:
+                    why[(codes == NONE) & (why == 0)] = _NULL_KEY
             for number in self._numbers:
                 if number.stream == s:
                     values, good = _numbers(table, number)

@@ -43,7 +43,8 @@ class KeyCodes:
         """Codes of `n` values of `key`, given the key columns of a stream's rows."""
         packed, valid = self._keys[key].pack(columns, n)
         codes, self.size = self._keys[key].table.encode(packed, self.size)
-        codes[~valid] = NONE
+        if not valid.all():
+            codes[~valid] = NONE
         return codes
 
     def keep(self, live: NDArray[np.bool_]) -> I32:

@@ -85,6 +85,45 @@ def remove_earliest(ring, rings, arrivals):
     rings.size[ring] -= 1
 
 
+@part
+def take_bucket(ring, rings, arrivals):
+    """Take out the bucket that `earliest` has just found, as a list: (first, last, how many)."""
+    slot = rings.low[ring] & (rings.head.shape[1] - 1)
+    first = rings.head[ring, slot]
+    last = rings.tail[ring, slot]
+    rings.head[ring, slot] = NONE
+    rings.tail[ring, slot] = NONE
+    n = 1
+    event = first
+    while event != last:
+        event = arrivals.event[event - arrivals.base, LINK]
+        n += 1
+    rings.size[ring] -= n
+    return first, last, n
+
+
+@part
+def append_bucket(first, last, n, bucket, ring, rings, arrivals):
+    """Append a list to a bucket of `ring`; return False if that would not keep it sorted."""
+    slot = bucket & (rings.head.shape[1] - 1)
+    before = rings.tail[ring, slot]
+    if before > first:
+        return False
+    if before == NONE:
+        rings.head[ring, slot] = first
+    else:
+        arrivals.event[before - arrivals.base, LINK] = first
+    rings.tail[ring, slot] = last
+    if rings.size[ring] == 0:
+        rings.low[ring] = bucket
+        rings.high[ring] = bucket
+    else:
+        rings.low[ring] = min(rings.low[ring], bucket)
+        rings.high[ring] = max(rings.high[ring], bucket)
+    rings.size[ring] += n
+    return True
+
+
 @kernel
 def insert_all(events, ring, shift, rings, arrivals):
     """Put `events` into `ring`; its span has room for them."""

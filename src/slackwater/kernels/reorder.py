@@ -10,7 +10,14 @@ boundary) and ordinary Python takes over; nothing of an arrival has happened whe
 
 from __future__ import annotations
 
-from slackwater.kernels.buckets import earliest, insert, link_after, remove_earliest
+from slackwater.kernels.buckets import (
+    append_bucket,
+    earliest,
+    insert,
+    link_after,
+    remove_earliest,
+    take_bucket,
+)
 from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.records import BEFORE, KEY, LINK, NEVER, NONE, STREAM, TS
 
@@ -81,6 +88,24 @@ def _into_sync(event, s, buffers, rings, arrivals, out):
 
 
 @part
+def _let_out(ring, now, buffers, rings, arrivals, out):
+    """Let out the events of `ring` with time `now`, its earliest."""
+    if buffers.ctl[SHIFT] == 0:  # a bucket is one time
+        event, last, _ = take_bucket(ring, rings, arrivals)
+        while event != last:
+            following = arrivals.event[event - arrivals.base, LINK]
+            _emit(event, buffers, arrivals, out)
+            event = following
+        _emit(last, buffers, arrivals, out)
+        return
+    event = earliest(ring, rings)
+    while event != NONE and arrivals.event[event - arrivals.base, TS] == now:
+        remove_earliest(ring, rings, arrivals)
+        _emit(event, buffers, arrivals, out)
+        event = earliest(ring, rings)
+
+
+@part
 def _out_of_sync(bound, buffers, rings, arrivals, out):
     """Let out every synchronised event with ``ts <= bound`` in (ts, stream, number) order."""
     m = buffers.local.shape[0]
@@ -94,10 +119,8 @@ def _out_of_sync(bound, buffers, rings, arrivals, out):
             break
         for ring in range(m, 2 * m):
             event = earliest(ring, rings)
-            while event != NONE and arrivals.event[event - arrivals.base, TS] == now:
-                remove_earliest(ring, rings, arrivals)
-                _emit(event, buffers, arrivals, out)
-                event = earliest(ring, rings)
+            if event != NONE and arrivals.event[event - arrivals.base, TS] == now:
+                _let_out(ring, now, buffers, rings, arrivals, out)
     buffers.ctl[SYNC_TIME] = max(buffers.ctl[SYNC_TIME], bound)
 
 
@@ -119,6 +142,24 @@ def _synchronize(buffers, rings, arrivals, out):
 
 
 @part
+def _bucket_into_sync(s, buffers, rings, arrivals, out):
+    """`_into_sync` for all events of the earliest bucket of `s`, which have the same time."""
+    t = rings.low[s]
+    first, last, n = take_bucket(s, rings, arrivals)
+    ring = buffers.local.shape[0] + s
+    if t > buffers.ctl[SYNC_TIME] and append_bucket(first, last, n, t, ring, rings, arrivals):
+        buffers.newest[s] = max(buffers.newest[s], t)
+        return
+    event = first
+    while event != NONE:
+        following = NONE
+        if event != last:
+            following = arrivals.event[event - arrivals.base, LINK]
+        _into_sync(event, s, buffers, rings, arrivals, out)
+        event = following
+
+
+@part
 def _release(s, bound, buffers, rings, arrivals, out):
     """Move what is due (``ts <= bound``) of `s` from K-slack to the Synchronizer, in ts order."""
     event = buffers.overdue[s]  # all of these are due, and earlier than everything in the ring
@@ -130,8 +171,11 @@ def _release(s, bound, buffers, rings, arrivals, out):
         event = following
     event = earliest(s, rings)
     while event != NONE and arrivals.event[event - arrivals.base, TS] <= bound:
-        remove_earliest(s, rings, arrivals)
-        _into_sync(event, s, buffers, rings, arrivals, out)
+        if buffers.ctl[SHIFT] == 0:  # a bucket is one time: it is due as a whole
+            _bucket_into_sync(s, buffers, rings, arrivals, out)
+        else:
+            remove_earliest(s, rings, arrivals)
+            _into_sync(event, s, buffers, rings, arrivals, out)
         event = earliest(s, rings)
 
 
