@@ -6,7 +6,7 @@ same results, the same K series and the same metrics. It reads no clock; time is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from slackwater.goals.fixed import controller_for
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I64, NONE, Late, Made, Results
+from slackwater.kernels.records import BEFORE, NONE, Late, Made, Results
 from slackwater.log import Log
 from slackwater.query import Query
 
@@ -109,8 +109,7 @@ class Engine:
         self._check(None)
         output = Output(self._shape)
         self._stopped = True
-        step = self.reorder.flush()
-        self._join(step, lambda during: np.full(len(during), self.reorder.top), output)
+        self._join(self.reorder.flush(), output)
         self._stopped = False
         return output
 
@@ -179,16 +178,13 @@ class Engine:
         end = self.log.end
         if begin == 0 and end > 0:  # the very first arrival starts the K series
             output.slack(int(self.log.ts[0]), self.reorder.slack)
-        first = begin
-        ts = self.log.ts[first - self.log.base :]
-        tops = np.maximum(np.maximum.accumulate(ts), self.reorder.top)
         while begin < end:
             self._set_boundary()
             step = self.reorder.run(begin, end)
             self.interval[0] += step.reached - begin
             for top, slack in step.changes:
                 output.slack(int(top), int(slack))
-            self._join(step, lambda during: tops[during - first], output)  # noqa: B023  used at once
+            self._join(step, output)
             if step.at_boundary:
                 self._adapt(output)
             begin = step.reached
@@ -222,15 +218,15 @@ class Engine:
 
     # ---- join
 
-    def _join(self, step: Step, tops: Callable[[I64], I64], output: Output) -> None:
-        """Join what left; `tops` knows the largest local time during an arrival."""
+    def _join(self, step: Step, output: Output) -> None:
+        """Join what left the Synchronizer."""
         if len(step.out.event) == 0:
             return
         made, late = self.join.process(
             step.out, lambda found: self._materialise(found, step, output)
         )
         self._count(len(step.out.event), made, late)
-        output.step(self.log, step.out, made, late, tops(step.out.during[made.position]))
+        output.step(self.log, step.out, made, late)
 
     def _count(self, n: int, made: Made, late: Late) -> None:
         total = self.counters

@@ -137,12 +137,9 @@ class Output:
         if self.shape.keeps_members:
             self.members.append(found.row.T.copy())
 
-    def step(self, log: Log, out: Released, made: Made, late: Late, tops: I64) -> None:
-        """These events went through the join.
-
-        `tops` has the largest local time when each of those that made results left.
-        """
-        self.made.append(Production(made.ts, made.n, tops - made.ts))
+    def step(self, log: Log, out: Released, made: Made, late: Late) -> None:
+        """These events went through the join."""
+        self.made.append(Production(made.ts, made.n, out.top[made.position] - made.ts))
         if len(late.position):
             place = out.event[late.position] - log.base
             self.late.append(

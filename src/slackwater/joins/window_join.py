@@ -226,7 +226,7 @@ def _compiled_run() -> Any:
         n = types.int64
         kernel.compile((
             n,
-            types.NamedUniTuple(vector, 5, Released),
+            types.NamedUniTuple(vector, 6, Released),
             types.FunctionType(scan_signature()),
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),

@@ -77,6 +77,7 @@ class Released(NamedTuple):
 
     event: I64
     during: I64  # the arrival that made it leave
+    top: I64  # the largest local time then
     ts: I64
     stream: I64
     key: I64  # its first key

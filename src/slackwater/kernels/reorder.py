@@ -70,6 +70,7 @@ def _emit(event, buffers, arrivals, out):
     n = buffers.ctl[N_OUT]
     out.event[n] = event
     out.during[n] = buffers.ctl[NOW]
+    out.top[n] = buffers.ctl[TOP]
     out.ts[n] = arrivals.event[event - arrivals.base, TS]
     out.stream[n] = arrivals.event[event - arrivals.base, STREAM]
     out.key[n] = arrivals.event[event - arrivals.base, KEY]
