@@ -26,7 +26,7 @@ from slackwater.kernels.records import EVENT, NONE
 from slackwater.log import Log
 from slackwater.query import Query, Stream
 
-Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits
+Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits; None: all pass
 Sites = dict[tuple[frozenset[int], int], int]
 _COMPILE = {"error_model": "python", "nogil": True, "_nrt": False}
 
@@ -87,7 +87,7 @@ def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions
 @lru_cache(maxsize=256)
 def _compile_conditions(query: Query, schemas: tuple[pa.Schema, ...]) -> Conditions:
     if query.where is None:
-        return Conditions([], compile_scan(_no_condition, cache=True))
+        return Conditions([], None)
     if callable(query.where):
         columns = _place(_read_by(query.where, query, schemas), query, schemas)
         tests, names = _function_test(query.where, query, columns)
@@ -111,11 +111,11 @@ def _compile_conditions(query: Query, schemas: tuple[pa.Schema, ...]) -> Conditi
     return Conditions(columns, scan, sites)
 
 
-def compile_scan(function: Callable[..., Any], **options: bool) -> Scan:
+def compile_scan(function: Callable[..., Any]) -> Scan:
     """`function` compiled for the one signature that the join kernel calls."""
     if numba.config.DISABLE_JIT:
         return function
-    return numba.njit(scan_signature(), **_COMPILE, **options)(function)
+    return numba.njit(scan_signature(), **_COMPILE)(function)
 
 
 def scan_signature() -> Any:
@@ -124,10 +124,6 @@ def scan_signature() -> Any:
     records = numba.typeof(Log().records())
     entries = types.Array(types.int64, 2, "C")
     return types.int64(types.int64, types.int64, types.int64, entries, vector, records, vector)
-
-
-def _no_condition(site, begin, end, entry, at, arrivals, hits):  # type: ignore[no-untyped-def]
-    return 0
 
 
 # ---- columns

@@ -88,7 +88,7 @@ class WindowJoin:
             late=np.zeros(room, np.uint8),
         )
         self._made, self._late = _records(0)
-        self._kernel = _compiled_run()
+        self._kernel = _compiled_run(conditions.scan is not None)
 
     @property
     def time(self) -> int:
@@ -215,8 +215,8 @@ def _records(n: int) -> tuple[Made, Late]:
 
 
 @cache
-def _compiled_run() -> Any:
-    """The join kernel, compiled for conditions called through a pointer: once for all queries."""
+def _compiled_run(has_condition: bool) -> Any:
+    """The join kernel, compiled once for all conditions (called through a pointer) and for none."""
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
         vector = types.Array(types.int64, 1, "C")
@@ -224,10 +224,11 @@ def _compiled_run() -> Any:
         runs = types.Array(types.int32, 2, "C")
         flags = types.Array(types.uint8, 1, "C")
         n = types.int64
+        kernel.disable_compile(False)
         kernel.compile((
             n,
             types.NamedUniTuple(vector, 6, Released),
-            types.FunctionType(scan_signature()),
+            types.FunctionType(scan_signature()) if has_condition else types.none,
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
             types.NamedTuple([runs, matrix], Store),
@@ -237,7 +238,7 @@ def _compiled_run() -> Any:
             types.NamedUniTuple(vector, 3, Made),
             types.NamedUniTuple(vector, 4, Late),
         ))  # fmt: skip
-        kernel.disable_compile()
+        kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel
 
 

@@ -36,14 +36,21 @@ def _open(start, depth, late, frame, plan, store, scratch, arrivals):
 
 
 @part
+def _next_of_all(depth, scratch):
+    i = scratch.cursor[depth]
+    if i >= scratch.stop[depth]:
+        return NONE
+    scratch.cursor[depth] = i + 1
+    return i
+
+
+@part
 def _next(start, depth, scan, plan, store, scratch, arrivals):
     """Position of the next candidate of `depth` that passes the condition, or NONE."""
+    if scan is None:
+        return _next_of_all(depth, scratch)
     if plan.site[start, depth] == NONE:
-        i = scratch.cursor[depth]
-        if i >= scratch.stop[depth]:
-            return NONE
-        scratch.cursor[depth] = i + 1
-        return i
+        return _next_of_all(depth, scratch)
     while scratch.next_hit[depth] == scratch.n_hits[depth]:
         begin = scratch.cursor[depth]
         if begin >= scratch.stop[depth]:
