@@ -47,16 +47,22 @@ def link_after(event, first, last, arrivals):
 
 
 @part
-def insert(event, ring, shift, rings, arrivals):
-    """Put `event` into `ring`; the caller made sure that the ring's span has room for it."""
-    bucket = arrivals.event[event - arrivals.base, TS] >> shift
+def _count_in(bucket, n, ring, rings):
+    """Note that `n` more events are in `bucket`."""
     if rings.size[ring] == 0:
         rings.low[ring] = bucket
         rings.high[ring] = bucket
     else:
         rings.low[ring] = min(rings.low[ring], bucket)
         rings.high[ring] = max(rings.high[ring], bucket)
-    rings.size[ring] += 1
+    rings.size[ring] += n
+
+
+@part
+def insert(event, ring, shift, rings, arrivals):
+    """Put `event` into `ring`; the caller made sure that the ring's span has room for it."""
+    bucket = arrivals.event[event - arrivals.base, TS] >> shift
+    _count_in(bucket, 1, ring, rings)
     slot = bucket & (rings.head.shape[1] - 1)
     first, last = link_after(event, rings.head[ring, slot], rings.tail[ring, slot], arrivals)
     rings.head[ring, slot] = first
@@ -114,13 +120,7 @@ def append_bucket(first, last, n, bucket, ring, rings, arrivals):
     else:
         arrivals.event[before - arrivals.base, LINK] = first
     rings.tail[ring, slot] = last
-    if rings.size[ring] == 0:
-        rings.low[ring] = bucket
-        rings.high[ring] = bucket
-    else:
-        rings.low[ring] = min(rings.low[ring], bucket)
-        rings.high[ring] = max(rings.high[ring], bucket)
-    rings.size[ring] += n
+    _count_in(bucket, n, ring, rings)
     return True
 
 
