@@ -34,7 +34,7 @@ _BYTES = st.binary(min_size=_SIZE, max_size=_SIZE)
 
 
 def tried(fraction=1.0):
-    """Settings: how many cases a property tries; `fraction` makes a slow one short, but not in trust."""
+    """Settings: how many cases a property tries; all of them in trust, however slow it is."""
     if profiles.PROFILE == "trust":
         fraction = 1.0
     return settings(max_examples=max(1, round(CASES * fraction)))
