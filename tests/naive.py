@@ -35,21 +35,45 @@ def truth(events, windows, on, *rule):
             yield r
 
 
-def reorder(events, ks, follow=False, overdue="advance", hold_ties=False):
-    """K-slack, then Alg. 1: yields per arrival what leaves and both buffers, at last the flush."""
+def reorder(
+    events,
+    ks,
+    follow=False,
+    overdue="advance",
+    hold_ties=False,
+    common_clock=False,
+    idle_after=None,
+):
+    """K-slack, then Alg. 1: yields per arrival what leaves and both buffers, at last the flush.
+
+    An event without values is a tick: it tells the time of its stream, no more. With a common clock
+    the Synchronizer goes by what K-slack has let pass, not by what is in its buffer.
+    """
     slacks, syncs, local, sync_time = [[] for _ in ks], [[] for _ in ks], [-inf for _ in ks], -inf
+    passed, moved = [-inf for _ in ks], [e.ts for e in events[:1] for _ in ks]
     for e in events:
-        i, advance = e.stream, e.ts > local[e.stream]
+        i, advance, is_tick = e.stream, e.ts > local[e.stream], e.values is None
         local[i] = max(local[i], e.ts)
-        ks = [max(k, local[i] - e.ts) for k in ks] if follow else ks
-        slacks[i] = sorted([*slacks[i], e])
-        may_leave = slacks[i] if advance else [e] if overdue == "now" else []
+        moved[i] = max(local) if advance else moved[i]
+        idle = [max(local) - t >= (idle_after or inf) for t in moved]
+        ks = [max(k, local[i] - e.ts) for k in ks] if follow and not is_tick else ks
+        slacks[i] = slacks[i] if is_tick else sorted([*slacks[i], e])
+        may_leave = slacks[i] if advance else [e] if overdue == "now" and not is_tick else []
         due = [x for x in may_leave if x.ts + ks[i] <= local[i]]
-        slacks[i] = [x for x in slacks[i] if x not in due]
+        due += [x for s, xs in enumerate(slacks) for x in xs if advance and idle[s]]
+        slacks = [[x for x in xs if x not in due] for xs in slacks]
+        passed[i] = max(passed[i], local[i] - ks[i]) if advance else passed[i]
         left = [x for x in due if x.ts <= sync_time]
-        syncs[i] = [*syncs[i], *(x for x in due if x.ts > sync_time)]
-        if all(syncs):
-            sync_time = min(max(x.ts for x in s) for s in syncs) - hold_ties
+        syncs = [
+            xs + [x for x in due if x.stream == s and x.ts > sync_time]
+            for s, xs in enumerate(syncs)
+        ]
+        awaited = [s for s in range(len(ks)) if not idle[s]]
+        if common_clock or all(syncs[s] for s in awaited):
+            bounds = (
+                passed if common_clock else [max((x.ts for x in s), default=inf) for s in syncs]
+            )
+            sync_time = max(sync_time, min(bounds[s] for s in awaited) - hold_ties)
             left += sorted(x for s in syncs for x in s if x.ts <= sync_time)
             syncs = [[x for x in s if x.ts > sync_time] for s in syncs]
         yield left, [*slacks], [*syncs]

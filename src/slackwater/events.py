@@ -26,14 +26,19 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True)
 class Batch:
-    """Arrivals: `stream` says whose turn it is; each stream's rows come in table order."""
+    """Arrivals: `stream` says whose turn it is; each stream's rows come in table order.
+
+    With m streams, a turn of ``m + s`` is a tick of stream s: it tells how far s is elsewhere.
+    """
 
     tables: tuple[pa.Table, ...]
     stream: U8
     arrival: I64 | None = None  # when; only used to report latency
+    ticks: tuple[I64, ...] = ()  # times of each stream's ticks, if there are any
+    latest: tuple[I64, ...] = ()  # for each stream and row, the latest time that is believed
 
     def __post_init__(self) -> None:
-        rows = [table.num_rows for table in self.tables]
+        rows = [table.num_rows for table in self.tables] + [len(ticks) for ticks in self.ticks]
         turns = np.bincount(self.stream, minlength=len(rows)).tolist()
         if turns != rows:
             msg = f"a batch must have a turn for each row, got {turns} turns for {rows} rows"
@@ -44,18 +49,25 @@ class Batch:
         if len(self.stream) <= size:
             yield self
             return
-        done = [0] * len(self.tables)
+        m = len(self.tables)
+        done = np.zeros(m + len(self.ticks), np.int64)
         for begin in range(0, len(self.stream), size):
             turns = self.stream[begin : begin + size]
-            counts = np.bincount(turns, minlength=len(done)).tolist()
+            end = done + np.bincount(turns, minlength=len(done))
+            own = [slice(*ends) for ends in zip(done.tolist(), end.tolist(), strict=True)]
             part = object.__new__(Batch)  # a part of a batch that was checked
-            vars(part)["stream"] = turns
-            vars(part)["arrival"] = None if self.arrival is None else self.arrival[begin:][:size]
-            vars(part)["tables"] = tuple(
-                table.slice(at, n) for table, at, n in zip(self.tables, done, counts, strict=True)
+            vars(part).update(
+                tables=tuple(
+                    table.slice(rows.start, rows.stop - rows.start)
+                    for table, rows in zip(self.tables, own, strict=False)
+                ),
+                stream=turns,
+                arrival=None if self.arrival is None else self.arrival[begin : begin + size],
+                ticks=tuple(t[ticks] for t, ticks in zip(self.ticks, own[m:], strict=True)),
+                latest=tuple(t[rows] for t, rows in zip(self.latest, own, strict=False)),
             )
             yield part
-            done = [at + n for at, n in zip(done, counts, strict=True)]
+            done = end
 
 
 def as_table(data: Any, stream: str) -> pa.Table:
@@ -92,6 +104,59 @@ def is_set(column: pa.Array) -> NDArray[np.bool_]:
     if column.null_count == 0:
         return np.ones(len(column), bool)
     return np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
+
+
+def row_bytes(table: pa.Table) -> I64:
+    """Size of each row's values, without the overhead of columns.
+
+    >>> row_bytes(pa.table({"x": [1, 2], "s": ["", "four"]})).tolist()
+    [12, 16]
+    """
+    return _total([flat(column) for column in table.columns], table.num_rows)
+
+
+def _value_bytes(column: pa.Array) -> I64:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return _total([column.field(i) for i in range(kind.num_fields)], len(column))
+    if pa.types.is_fixed_size_list(kind):
+        inner = _value_bytes(column.values.slice(column.offset * kind.list_size))
+        return np.asarray(
+            inner[: len(column) * kind.list_size].reshape(len(column), -1).sum(axis=1)
+        )
+    ends = offsets(column)
+    if ends is None:
+        return np.full(len(column), max(1, getattr(kind, "bit_width", 0) // 8), np.int64)
+    if pa.types.is_nested(kind):
+        values = [column.keys, column.items] if pa.types.is_map(kind) else [column.values]
+        ends = np.concatenate([[0], np.cumsum(_total(values, len(values[0])))])[ends]
+    return 4 + np.diff(ends)
+
+
+def _total(columns: Sequence[pa.Array], n: int) -> I64:
+    size = np.zeros(n, np.int64)
+    for column in columns:
+        size += _value_bytes(column)
+    return size
+
+
+def offsets(column: pa.Array) -> I64 | None:
+    """Where the values of a text, bytes, list or map column begin and end; None for others."""
+    kind = column.type
+    types = pa.types
+    if types.is_large_string(kind) or types.is_large_binary(kind) or types.is_large_list(kind):
+        width = np.int64
+    elif (
+        types.is_string(kind) or types.is_binary(kind) or types.is_list(kind) or types.is_map(kind)
+    ):
+        width = np.int32  # type: ignore[assignment]
+    else:
+        return None
+    if len(column) == 0:
+        return np.zeros(1, np.int64)
+    buffer = column.buffers()[1]
+    found = np.frombuffer(buffer, width, len(column) + 1, column.offset * np.dtype(width).itemsize)
+    return found.astype(np.int64)
 
 
 def check_time_column(stream: str, name: str, schema: pa.Schema) -> None:

@@ -122,8 +122,13 @@ def _stage(data, streams):
     options = {
         "follow": head[6] % 3 == 2,
         "overdue": ("advance", "now")[head[7] % 2],
-        "hold_ties": bool(m > 1 and head[8] % 2),
+        "common_clock": head[9] % 3 == 2,
+        "idle_after": (None, None, 1, 5, 20, 60)[head[10] % 6],
     }
+    options["hold_ties"] = bool(m > 1 and head[8] % 2 and not options["common_clock"])
+    if options["common_clock"]:  # some arrivals are events of other shards
+        ticks = head[11]
+        events = [e._replace(values=None) if ticks >> e.arrival % 8 & 1 else e for e in events]
     return m, events, head[5] % 40, options
 
 

@@ -46,6 +46,7 @@ class ReorderState(NamedTuple):
     scalars: dict[str, int]
     local: list[int]
     newest: list[int]
+    moved: list[int]
     in_slack: I64
     overdue: I64
     in_sync: I64
@@ -77,6 +78,12 @@ class Reorder:
     hold_ties
         Whether events of equal time leave only when the time is complete; tuple-count windows
         need the total order (ts, stream, arrival).
+    common_clock
+        Whether this is one of several shards that are told the local times of all streams: ticks
+        move them on, and the Synchronizer goes by them instead of waiting for events of its own.
+    idle_after
+        A stream whose local time stands still while the largest one moves on by this is idle: the
+        Synchronizer does not wait for it, and what K-slack holds of it leaves. None: never.
     log
         Where the arrivals are; a new one when the stage is used by itself.
     """
@@ -88,6 +95,8 @@ class Reorder:
         overdue: Overdue = "advance",
         follow: bool = False,
         hold_ties: bool = False,
+        common_clock: bool = False,
+        idle_after: int | None = None,
         log: Log | None = None,
     ) -> None:
         self.n_streams = n_streams
@@ -98,10 +107,13 @@ class Reorder:
         ctl[kernels.FOLLOW] = follow
         ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = BEFORE
         ctl[kernels.BOUNDARY] = NEVER
+        ctl[kernels.COMMON_CLOCK] = common_clock
+        ctl[kernels.IDLE_AFTER] = kernels.AT_NO_TIME if idle_after is None else idle_after
         self.buffers = Buffers(
             ctl,
             local=np.full(n_streams, BEFORE),
             newest=np.full(n_streams, BEFORE),
+            moved=np.zeros(n_streams, np.int64),
             overdue=np.full(n_streams, NONE),
             overdue_last=np.full(n_streams, NONE),
         )
@@ -134,7 +146,25 @@ class Reorder:
     @property
     def buffered(self) -> int:
         """How many events wait here."""
-        return int(self._rings.size.sum()) + sum(map(len, map(self._overdue, self._streams)))
+        return sum(map(self.buffered_of, self._streams))
+
+    def buffered_of(self, stream: int) -> int:
+        """How many events of `stream` wait here."""
+        rings = self._rings.size[stream] + self._rings.size[self.n_streams + stream]
+        return int(rings) + len(self._overdue(stream))
+
+    def is_idle(self, stream: int) -> bool:
+        """Whether the stream is not waited for: silent for too long, or finished."""
+        return self.top > BEFORE and bool(kernels.is_idle(stream, self.buffers))
+
+    def is_awaited(self, stream: int) -> bool:
+        """Whether nobody else that is waited for is further behind."""
+        others = [self.local(s) for s in self._streams if not self.is_idle(s)]
+        return not others or self.local(stream) <= min(others)
+
+    def is_finished(self, stream: int) -> bool:
+        """Whether the stream was said to be finished and has not moved on since."""
+        return bool(self.buffers.moved[stream] == kernels.FINISHED)
 
     @property
     def bucket_count(self) -> int:
@@ -169,6 +199,7 @@ class Reorder:
             {name: int(ctl[place]) for name, place in _LASTING.items()},
             self.buffers.local.tolist(),
             self.buffers.newest.tolist(),
+            self.buffers.moved.tolist(),
             np.concatenate([self._ring(s) for s in self._streams]),
             np.concatenate([self._overdue(s) for s in self._streams]),
             np.concatenate([self._ring(self.n_streams + s) for s in self._streams]),
@@ -180,6 +211,7 @@ class Reorder:
             self.buffers.ctl[_LASTING[name]] = value
         self.buffers.local[:] = state.local
         self.buffers.newest[:] = state.newest
+        self.buffers.moved[:] = state.moved
         events = np.concatenate([state.in_slack, state.overdue, state.in_sync])
         times = self._times(events)
         self._make_room(max(times) - min(times) if times else 0)
@@ -203,6 +235,10 @@ class Reorder:
         if grows:
             for stream in self._streams:
                 kernels.recall_overdue(stream, self.buffers, self._rings, self.log.records())
+
+    def finish(self, stream: int) -> None:
+        """No more is to be expected of `stream`: it is idle from the next advance of another on."""
+        self.buffers.moved[stream] = kernels.FINISHED
 
     def stop_at(self, boundary: int | None) -> None:
         """Let runs stop behind the arrival that takes the largest local time to `boundary`."""
@@ -234,9 +270,10 @@ class Reorder:
         n = self.buffers.ctl[kernels.N_OUT]
         return Step(self.log.end, False, _first(n, out), np.empty((0, 2), np.int64))
 
-    def arrive(self, stream: int, ts: int) -> list[int]:
-        """Take in one event; return the numbers of those that leave. For use by itself."""
-        first, end = self.log.append(ts=np.array([ts]), stream=np.array([stream]))
+    def arrive(self, stream: int, ts: int, tick: bool = False) -> list[int]:
+        """Take in one event or tick; return the numbers of those that leave. For use by itself."""
+        key = np.array([NONE if tick else 0], np.int32)
+        first, end = self.log.append(np.array([ts]), np.array([stream]), [key])
         return [int(event) for event in self.run(first, end).out.event]
 
     # ---- buckets

@@ -6,15 +6,17 @@ same results, the same K series and the same metrics. It reads no clock; time is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.disorder.reorder import Reorder, Step
-from slackwater.engine.intake import REASONS, Intake, Rejected
-from slackwater.engine.metrics import Metrics
+from slackwater.engine.checks import REASONS
+from slackwater.engine.intake import Intake, Rejected
+from slackwater.engine.metrics import Metrics, State, StreamMetrics
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
@@ -24,7 +26,7 @@ from slackwater.goals.fixed import controller_for
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, NONE, Late, Made, Results
+from slackwater.kernels.records import BEFORE, I64, NONE, Late, Made, Results
 from slackwater.log import Log
 from slackwater.query import Query
 
@@ -34,16 +36,22 @@ _FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
 
 @dataclass
 class Counters:
-    """Running totals behind `Metrics`; part of a snapshot."""
+    """Running totals behind `Metrics`, lists by stream; part of a snapshot."""
 
-    arrivals: int = 0
-    in_order: int = 0
-    late_kept: int = 0
-    late_dropped: int = 0
+    arrivals: list[int]
+    in_order: list[int]
+    late_kept: list[int]
+    late_dropped: list[int]
+    rejected: list[dict[str, int]]  # by reason
     produced: int = 0
     lost: int = 0
     lost_unknown: int = 0
     max_lateness: int = 0
+
+    @classmethod
+    def zero(cls, m: int) -> Counters:
+        """Nothing has happened yet."""
+        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)])
 
 
 class Engine:
@@ -57,6 +65,9 @@ class Engine:
         The Arrow schema of each stream, by name.
     controller
         Who sets K; by default what the query's goal says.
+    common_clock, idle_after
+        See `Reorder`: whether ticks tell how far the streams are elsewhere, and after which silence
+        (in units) a stream is not waited for.
     """
 
     def __init__(
@@ -64,6 +75,8 @@ class Engine:
         query: Query,
         schemas: Mapping[str, pa.Schema],
         controller: Controller | None = None,
+        common_clock: bool = False,
+        idle_after: int | None = None,
     ) -> None:
         self.query = query
         self.schemas = [_schema(schemas, name) for name in query.names]
@@ -78,6 +91,8 @@ class Engine:
             query.overdue,
             follow=self.controller.follows_delay,
             hold_ties=query.has_tuple_windows,
+            common_clock=common_clock,
+            idle_after=idle_after,
             log=self.log,
         )
         self.join = WindowJoin(query, conditions, self.log)
@@ -85,9 +100,10 @@ class Engine:
             Rows(pa.schema([schema.field(c) for c in self.intake.kept_columns(s)]))
             for s, schema in enumerate(self.schemas)
         ]
-        self.counters = Counters()
-        self.rejected = dict.fromkeys(REASONS[1:], 0)
+        self.counters = Counters.zero(len(query.streams))
         self.interval = [0, 0, 0]  # arrivals, produced, lost since the last boundary
+        self.flushed = False  # and nothing has arrived since
+        self._output = Output(self._shape)
         self._stopped = False
         self._knows_arrival = True  # of the last batch; waits are measured only then
 
@@ -95,23 +111,40 @@ class Engine:
 
     def feed(self, batch: Batch) -> Output:
         """Take in a batch of arrivals; return what came of it."""
+        return _whole(self.feed_in_pieces(batch))
+
+    def feed_in_pieces(self, batch: Batch, piece: int | None = None) -> Iterator[Output]:
+        """The same, each time about `piece` bytes of results are there: memory stays bounded.
+
+        The pieces must be asked for to the end; an engine that is left before is of no more use.
+        """
         self._check(batch)
-        output = Output(self._shape)
         self._stopped = True  # until the batch is through: half a batch must not be built upon
         for part in batch.slices(_AT_ONCE):
-            self._take_in(part, output)
-        output.top = self.reorder.top
+            yield from self._take_in(part, piece)
         self._stopped = False
-        return output
+        yield self._give_out()
 
     def flush(self) -> Output:
         """End of input: let everything out that waits."""
+        return _whole(self.flush_in_pieces())
+
+    def flush_in_pieces(self, piece: int | None = None) -> Iterator[Output]:
+        """The same in pieces, like `feed_in_pieces`."""
         self._check(None)
-        output = Output(self._shape)
         self._stopped = True
-        self._join(self.reorder.flush(), output)
+        yield from self._join(self.reorder.flush(), piece)
+        self.flushed = True
         self._stopped = False
-        return output
+        yield self._give_out()
+
+    def finish(self, stream: int) -> None:
+        """No more is to be expected of `stream`: the others need not wait for it."""
+        self.reorder.finish(stream)
+
+    def set_slack(self, slack: int) -> None:
+        """Change K by hand."""
+        self._set_slack(slack, self.reorder.top)
 
     def snapshot(self) -> bytes:
         """All that is needed to go on later, elsewhere; between batches."""
@@ -127,28 +160,56 @@ class Engine:
         query: Query,
         schemas: Mapping[str, pa.Schema],
         controller: Controller | None = None,
+        common_clock: bool = False,
+        idle_after: int | None = None,
     ) -> Engine:
         """The engine whose `snapshot` this is; the query may change its goal and retention."""
         from slackwater.engine.snapshot import restore  # noqa: PLC0415
 
-        return restore(data, query, schemas, controller)
+        options = {"common_clock": common_clock, "idle_after": idle_after}
+        return restore(data, query, schemas, controller=controller, **options)
 
     def metrics(self) -> Metrics:
         """Counters since the start."""
+        total = self.counters
         return Metrics(
-            buffered=self.reorder.buffered,
-            rejected={reason: n for reason, n in self.rejected.items() if n},
+            {name: self._stream_metrics(s) for s, name in enumerate(self.query.names)},
+            produced=total.produced,
+            lost=total.lost,
+            lost_unknown=total.lost_unknown,
             slack=self.reorder.slack,
             max_delay=self.reorder.max_delay,
+            max_lateness=total.max_lateness,
             stored=self._stored(),
-            **vars(self.counters),
         )
+
+    def _stream_metrics(self, s: int) -> StreamMetrics:
+        total, local = self.counters, self.reorder.local(s)
+        return StreamMetrics(
+            arrivals=total.arrivals[s],
+            in_order=total.in_order[s],
+            late_kept=total.late_kept[s],
+            late_dropped=total.late_dropped[s],
+            buffered=self.reorder.buffered_of(s),
+            rejected=dict(sorted(total.rejected[s].items())),
+            local_time=None if local == BEFORE else local,
+            state=self._stream_state(s),
+        )
+
+    def _stream_state(self, s: int) -> State:
+        reorder = self.reorder
+        if self.flushed or reorder.is_finished(s):
+            return "finished"
+        if reorder.is_idle(s):
+            return "idle"
+        behind = reorder.top - reorder.local(s)
+        return "slow" if behind > reorder.slack and reorder.is_awaited(s) else "active"
 
     def _stored(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
         log = self.log
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
-        kept = log.ts >= horizons[log.stream]
+        kept = (log.ts >= horizons[log.stream]) & (log.keys[:, 0] != NONE)
         kept[self.reorder.waiting() - log.base] = False
         return int(np.count_nonzero(kept))
 
@@ -164,36 +225,45 @@ class Engine:
                 msg = f"stream {name!r} must have the columns {wanted}, got {got}"
                 raise DataError(msg)
 
-    def _take_in(self, batch: Batch, output: Output) -> None:
+    def _take_in(self, batch: Batch, piece: int | None) -> Iterator[Output]:
+        self.flushed = False
         self._make_room(len(batch.stream))
         self._knows_arrival = batch.arrival is not None
         first_rows = [rows.end for rows in self.rows]
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)
-        self._count_rejects(rejected, output)
+        self._count_rejects(rejected)
         for rows, table in zip(self.rows, batch.tables, strict=True):
             rows.append(table.select(rows.schema.names))
         self.join.reserve_codes(self.intake.codes.size)
-        self.counters.arrivals += len(batch.stream)
+        _add(self.counters.arrivals, [table.num_rows for table in batch.tables])
         end = self.log.end
         if begin == 0 and end > 0:  # the very first arrival starts the K series
-            output.slack(int(self.log.ts[0]), self.reorder.slack)
+            self._output.slack(int(self.log.ts[0]), self.reorder.slack)
         while begin < end:
             self._set_boundary()
             step = self.reorder.run(begin, end)
-            self.interval[0] += step.reached - begin
+            first = self.log.base
+            own = self.log.keys[begin - first : step.reached - first, 0] != NONE
+            self.interval[0] += int(np.count_nonzero(own))
             for top, slack in step.changes:
-                output.slack(int(top), int(slack))
-            self._join(step, output)
+                self._output.slack(int(top), int(slack))
+            yield from self._join(step, piece)
             if step.at_boundary:
-                self._adapt(output)
+                self._adapt()
             begin = step.reached
 
-    def _count_rejects(self, rejected: Rejected, output: Output) -> None:
-        for reason, n in enumerate(np.bincount(rejected.reason, minlength=len(REASONS)).tolist()):
-            if n:
-                self.rejected[REASONS[reason]] += n
-        output.rejects(rejected)
+    def _count_rejects(self, rejected: Rejected) -> None:
+        for s, reason in zip(rejected.stream.tolist(), rejected.reason.tolist(), strict=True):
+            counts = self.counters.rejected[s]
+            counts[REASONS[reason]] = counts.get(REASONS[reason], 0) + 1
+        self._output.rejects(rejected)
+
+    def _give_out(self) -> Output:
+        """What came so far; from here on it is somebody else's."""
+        output, self._output = self._output, Output(self._shape)
+        output.top = self.reorder.top
+        return output
 
     # ---- adaptation
 
@@ -206,34 +276,46 @@ class Engine:
             top = int(self.log.ts[0])
         self.reorder.stop_at((top // every + 1) * every)
 
-    def _adapt(self, output: Output) -> None:
+    def _adapt(self) -> None:
         """An adaptation interval is over: let the controller choose the next K."""
         before = self.reorder.slack
         interval = Interval(self.reorder.top, before, *self.interval)
         self.interval = [0, 0, 0]
-        slack = self.controller.next_slack(interval)
-        if slack != before:
+        self._set_slack(self.controller.next_slack(interval), interval.end)
+
+    def _set_slack(self, slack: int, now: int) -> None:
+        if slack != self.reorder.slack:
             self.reorder.set_slack(slack)
-            output.slack(interval.end, slack)
+            self._output.slack(now, slack)
 
     # ---- join
 
-    def _join(self, step: Step, output: Output) -> None:
+    def _join(self, step: Step, piece: int | None) -> Iterator[Output]:
         """Join what left the Synchronizer."""
         if len(step.out.event) == 0:
             return
-        made, late = self.join.process(
-            step.out, lambda found: self._materialise(found, step, output)
-        )
-        self._count(len(step.out.event), made, late)
-        output.step(self.log, step.out, made, late)
+        joining = self.join.process(step.out)
+        while True:
+            try:
+                found = next(joining)
+            except StopIteration as end:
+                made, late = end.value
+                break
+            for part in self._cut(found, piece):
+                self._materialise(part, step)
+                if piece is not None and self._output.nbytes >= piece:
+                    yield self._give_out()
+        self._count(step.out.stream, made, late)
+        self._output.step(self.log, step.out, made, late)
 
-    def _count(self, n: int, made: Made, late: Late) -> None:
-        total = self.counters
-        kept = int(np.count_nonzero(late.fate & fates.LATE_KEPT))
-        total.in_order += n - len(late.fate)
-        total.late_kept += kept
-        total.late_dropped += len(late.fate) - kept
+    def _count(self, streams: I64, made: Made, late: Late) -> None:
+        total, m = self.counters, len(self.rows)
+        kept = (late.fate & fates.LATE_KEPT) > 0
+        behind = np.bincount(streams[late.position], minlength=m)
+        behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
+        _add(total.in_order, np.bincount(streams, minlength=m) - behind)
+        _add(total.late_kept, behind_kept)
+        _add(total.late_dropped, behind - behind_kept)
         total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
         total.max_lateness = max(total.max_lateness, int(late.by.max(initial=0)))
         produced, lost = int(made.n.sum()), int(late.lost.sum())
@@ -242,7 +324,23 @@ class Engine:
         self.interval[1] += produced
         self.interval[2] += lost
 
-    def _materialise(self, found: Results, step: Step, output: Output) -> None:
+    def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
+        """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""
+        if piece is None:
+            yield found
+            return
+        sizes = sum(rows.sizes(found.row[s]) for s, rows in enumerate(self.rows))
+        part = np.cumsum(sizes) // piece
+        ends = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+        for begin, end in pairwise(ends):
+            own = slice(begin, end)
+            yield Results(
+                found.row[:, own], found.ts[own], found.position[own], found.last[own],
+                found.late[own],
+            )  # fmt: skip
+
+    def _materialise(self, found: Results, step: Step) -> None:
+        output = self._output
         tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
         output.results(found, tables)
         if not self._knows_arrival:
@@ -279,6 +377,17 @@ class Engine:
         renamed = self.intake.codes.keep(live)
         used[used != NONE] = renamed[used[used != NONE]]
         self.join.rename_codes(renamed)
+
+
+def _whole(pieces: Iterator[Output]) -> Output:
+    output = next(pieces)
+    for piece in pieces:
+        output.extend(piece)
+    return output
+
+
+def _add(totals: list[int], more: Sequence[int] | I64) -> None:
+    totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
 
 
 def _schema(schemas: Mapping[str, pa.Schema], name: str) -> pa.Schema:

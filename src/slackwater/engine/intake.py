@@ -9,18 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slackwater.errors import DataError, QueryError
-from slackwater.events import Batch, check_time_column, flat, is_set, time_in_units
-from slackwater.graph import Key
+from slackwater.engine.checks import Checks
+from slackwater.events import Batch, flat
 from slackwater.joins.conditions import Conditions, NumberColumn
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.plan import key_columns
 from slackwater.kernels.records import I32, I64, NONE, U8, RawRows
 from slackwater.log import Log
 from slackwater.query import Query
-
-REASONS = ("", "bad time", "null key", "null in where")
-_BAD_TIME, _NULL_KEY, _NULL_NUMBER = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -30,6 +26,11 @@ class Rejected:
     stream: I64
     row: I64
     reason: U8  # place in REASONS
+
+    @property
+    def columns(self) -> tuple[I64, I64, U8]:
+        """Stream, row and reason."""
+        return self.stream, self.row, self.reason
 
 
 class Intake:
@@ -42,25 +43,13 @@ class Intake:
         self._widths = conditions.widths
         self._keys = query.keys
         self._own_keys = key_columns(self._keys, len(query.streams))
-        for stream, schema in zip(query.streams, schemas, strict=True):
-            check_time_column(stream.name, stream.ts, schema)
+        self._checks = Checks(query, schemas)
         # the codes below the number of streams name the streams' timelines
-        self.codes = KeyCodes([self._key_types(key) for key in self._keys], len(query.streams))
-
-    def _key_types(self, key: Key) -> dict[int, list[pa.DataType]]:
-        types = {}
-        for s, columns in key.columns.items():
-            schema = self._schemas[s]
-            for column in columns:
-                if column not in schema.names:
-                    name = self._query.names[s]
-                    msg = (
-                        f"on names {name}.{column}, but stream {name!r} has no column {column!r}; "
-                        f"it has {', '.join(schema.names)}"
-                    )
-                    raise QueryError(msg)
-            types[s] = [schema.field(column).type for column in columns]
-        return types
+        types = [
+            {s: [schemas[s].field(c).type for c in columns] for s, columns in key.columns.items()}
+            for key in self._keys
+        ]
+        self.codes = KeyCodes(types, len(query.streams))
 
     @property
     def n_keys(self) -> int:
@@ -68,24 +57,29 @@ class Intake:
         return max(map(len, self._own_keys))
 
     def kept_columns(self, stream: int) -> list[str]:
-        """Columns of `stream` that must outlive the intake: all, or only keys when counting."""
+        """Columns of `stream` that must outlive the intake.
+
+        All, or when counting those from which a restored engine works out times, keys and numbers.
+        """
         schema = self._schemas[stream]
         if self._query.select == "*":
             return list(schema.names)
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
-        return list(dict.fromkeys(keys))
+        numbers = [number.name for number in self._numbers if number.stream == stream]
+        return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers]))
 
     def take_in(self, batch: Batch, log: Log, first_rows: Sequence[int]) -> Rejected:
-        """Append the good rows of `batch` to `log`; tell about the others.
+        """Append the good rows and the ticks of `batch` to `log`; tell about the other rows.
 
         `first_rows` has, for each stream, the number of its first row in this batch.
         """
-        rows = self._raw(batch)
-        counts = [table.num_rows for table in batch.tables]
+        m = len(batch.tables)
+        rows = self.raw(batch.tables, batch.latest, batch.ticks)
+        counts = [table.num_rows for table in batch.tables] + [len(t) for t in batch.ticks]
         starts = np.cumsum([0, *counts[:-1]])
         arrival = np.empty(0, np.int64) if batch.arrival is None else batch.arrival
         bad = np.empty(len(batch.stream), np.int64)
-        at, first = starts.copy(), np.array(first_rows) - starts
+        at, first = starts.copy(), np.array(first_rows) - starts[:m]
         n_bad = log.take_turns(batch.stream, arrival, at, first, rows, bad)
         bad = bad[:n_bad]
         stream = batch.stream[bad].astype(np.int64)
@@ -95,35 +89,33 @@ class Intake:
         place = starts[stream] + np.array(turn, np.int64)
         rejected = Rejected(stream, first[stream] + place, rows.reason[place])
         if self._query.strict and n_bad:
-            self._raise(rejected)
+            self._checks.raise_first(*(int(column[0]) for column in rejected.columns))
         return rejected
 
-    def _raw(self, batch: Batch) -> RawRows:
-        """Times, reasons, key codes and numbers of all rows, stream after stream."""
-        n = len(batch.stream)
-        code = np.zeros((self.n_keys, n), np.int32)
+    def raw(
+        self, tables: Sequence[pa.Table], latest: Sequence[I64] = (), ticks: Sequence[I64] = ()
+    ) -> RawRows:
+        """Times, reasons, key codes and numbers of all rows, stream after stream, then ticks."""
+        n = sum(table.num_rows for table in tables) + sum(map(len, ticks))
+        code = np.full((self.n_keys, n), NONE, np.int32)
         ints = np.zeros((self._widths["ints"], n), np.int64)
         floats = np.zeros((self._widths["floats"], n), np.float64)
         ts, reason = np.empty(n, np.int64), np.zeros(n, np.uint8)
         begin = 0
-        for s, table in enumerate(batch.tables):
+        for s, table in enumerate(tables):
             own = slice(begin, begin + table.num_rows)
             begin = own.stop
-            why = reason[own]
-            ts[own], good = time_in_units(
-                flat(table.column(self._query.streams[s].ts)), self._query.unit
-            )
-            if not good.all():
-                why[~good] = _BAD_TIME
+            ts[own], reason[own] = self._checks.times(s, table, latest[s] if latest else None)
+            code[:, own] = 0
             for column, codes in enumerate(self.key_codes(s, table)):
                 code[column, own] = codes
-                if codes.min(initial=0) == NONE:
-                    why[(codes == NONE) & (why == 0)] = _NULL_KEY
             for number in self._numbers:
                 if number.stream == s:
-                    values, good = _numbers(table, number)
-                    (ints if number.matrix == "ints" else floats)[number.row, own] = values
-                    why[~good & (why == 0)] = _NULL_NUMBER
+                    values = ints if number.matrix == "ints" else floats
+                    values[number.row, own] = _numbers(table, number)
+        for times in ticks:
+            ts[begin : begin + len(times)] = times
+            begin += len(times)
         return RawRows(ts, reason, code, ints, floats)
 
     def key_codes(self, stream: int, table: pa.Table) -> list[I32]:
@@ -137,28 +129,10 @@ class Intake:
             for key in self._own_keys[stream]
         ]
 
-    def _raise(self, rejected: Rejected) -> None:
-        s, reason = int(rejected.stream[0]), int(rejected.reason[0])
-        stream = self._query.streams[s]
-        columns = {
-            _BAD_TIME: [stream.ts],
-            _NULL_KEY: [c for key in self._keys for c in key.columns.get(s, ())],
-            _NULL_NUMBER: [number.name for number in self._numbers if number.stream == s],
-        }[reason]
-        msg = (
-            f"stream {stream.name!r}, column {' or '.join(columns)}, row {rejected.row[0]}: "
-            f"{REASONS[reason]}; with strict=False such rows are counted and left out"
-        )
-        raise DataError(msg)
 
-
-def _numbers(
-    table: pa.Table, number: NumberColumn
-) -> tuple[NDArray[np.generic], NDArray[np.bool_]]:
-    column = flat(table.column(number.name))
-    good = is_set(column)
+def _numbers(table: pa.Table, number: NumberColumn) -> NDArray[np.generic]:
     to = pa.int64() if number.matrix == "ints" else pa.float64()
-    values = column.cast(to)
+    values = flat(table.column(number.name)).cast(to)
     if values.null_count:
         values = values.fill_null(0)
-    return values.to_numpy(zero_copy_only=False), good
+    return np.asarray(values.to_numpy(zero_copy_only=False))

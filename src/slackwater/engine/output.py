@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slackwater.engine.intake import REASONS, Rejected
+from slackwater.engine.checks import REASONS
+from slackwater.engine.intake import Rejected
 from slackwater.errors import QueryError
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
@@ -102,6 +103,11 @@ class Output:
         self.slacks: list[tuple[int, int]] = []  # (event time, K) where K changed
         self.waits: list[I64] = []  # arrival of the last member to emission, per result
         self.top = BEFORE  # largest local time
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the results."""
+        return sum(table.nbytes for table in self.tables)
 
     @property
     def table(self) -> pa.Table:

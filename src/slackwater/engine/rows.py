@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from slackwater.events import row_bytes
 from slackwater.kernels.records import I64
 
 _FEW = 8  # batches are kept as they are up to this number
@@ -31,6 +32,7 @@ class Rows:
         self.end = 0
         self._firsts: list[int] = []
         self._tables: list[pa.Table] = []
+        self._sizes: dict[int, I64] = {}  # bytes of each row of a table, by its first row
 
     def append(self, table: pa.Table) -> None:
         """Add rows at the end."""
@@ -44,7 +46,8 @@ class Rows:
         ):
             merged = pa.concat_tables(self._tables[-2:]).combine_chunks()
             self._tables[-2:] = [merged]
-            self._firsts.pop()
+            self._sizes.pop(self._firsts.pop(), None)
+            self._sizes.pop(self._firsts[-1], None)
 
     def start_at(self, number: int) -> None:
         """Let the next row have this number; there are none yet."""
@@ -53,12 +56,23 @@ class Rows:
     def forget(self, oldest: int) -> None:
         """Drop the rows with ``number < oldest``; frees memory in whole batches."""
         while self._firsts and self._firsts[0] + self._tables[0].num_rows <= oldest:
-            self._firsts.pop(0)
+            self._sizes.pop(self._firsts.pop(0), None)
             self._tables.pop(0)
         if self._firsts and 2 * (oldest - self._firsts[0]) > self._tables[0].num_rows:
             left = self._tables[0].slice(oldest - self._firsts[0])
             self._tables[0] = left.take(np.arange(left.num_rows))  # a copy, so that memory is freed
+            self._sizes.pop(self._firsts[0], None)
             self._firsts[0] = oldest
+
+    def sizes(self, numbers: I64) -> I64:
+        """How many bytes the rows with these numbers have."""
+        if not self._tables:
+            return np.zeros(len(numbers), np.int64)
+        for first, table in zip(self._firsts, self._tables, strict=True):
+            if first not in self._sizes:
+                self._sizes[first] = row_bytes(table)
+        sizes = np.concatenate([self._sizes[first] for first in self._firsts])
+        return sizes[numbers - self._firsts[0]]
 
     def take(self, numbers: I64) -> pa.Table:
         """The rows with these numbers, in this order."""

@@ -1,10 +1,13 @@
 """An engine as bytes: everything it knows, and nothing it can work out again.
 
-Layout, version 1: magic, version, then sections with their lengths: a JSON header, the live events
-(compressed Arrow), and one section per stream with the columns that results still need. Buckets,
-window runs and key codes are not saved; `restore` builds them from the events, in the same order.
+A snapshot is a *header* and *chunks*. The chunks hold live events in arrival order, with the
+columns that are still needed. A chunk never changes; it is known by the hash of its content. The
+header tells all the rest, and where each event of each chunk is by now. So the next snapshot of the
+same engine writes the events that are new and a header, not the whole window again; see `Archive`.
 
-An engine that is restored, in whatever process, goes on exactly as the old one would have.
+Buckets, window runs, times and key codes are not saved; `restore` builds them from the events, in
+the same order. An engine that is restored, in whatever process, goes on exactly as the old one
+would have.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,105 +27,283 @@ from slackwater.engine.engine import Counters, Engine
 from slackwater.errors import SnapshotError
 from slackwater.goals.controller import Controller
 from slackwater.joins.window_join import JoinState
-from slackwater.kernels.records import I64
+from slackwater.kernels.records import BEFORE, I64, NONE, U8
 from slackwater.query import Query
 
 _MAGIC = b"SLKW"
-VERSION = 1
+VERSION = 2
 _START = struct.Struct("<4sH")
 _LENGTH = struct.Struct("<Q")
 _STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)
+_DEAD = 255
 _MAY_CHANGE = {"goal", "retention", "late", "strict"}
+_CHUNK_BYTES = 2 * 2**20  # before compression
+
+
+class Chunk(NamedTuple):
+    """Some events, in arrival order; what is in it never changes."""
+
+    stream: U8
+    arrival: I64
+    delay: I64
+    tables: tuple[pa.Table, ...]  # their rows, by stream
+
+
+class Saved(NamedTuple):
+    """A snapshot, as what changed since the last one."""
+
+    header: bytes
+    new: dict[str, bytes]  # chunks by name
+    gone: list[str]  # chunks that are not needed any more
+
+
+@dataclass
+class _Held:
+    """A chunk that was saved, and which of the engine's events are in it."""
+
+    name: str
+    events: I64  # numbers; NONE: not alive when the engine was restored
+    size: int  # bytes
+
+
+class Archive:
+    """The chunks in which an engine's events are saved.
+
+    Chunks of similar size are merged, so that there are few of them and an event is written a
+    logarithmic number of times; a chunk of which most is dead is written anew.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.held: list[_Held] = []
+        self.until = engine.log.base  # events from here on are in no chunk yet
+
+    def save(self) -> Saved:
+        """A snapshot of the engine; `held` is what it consists of then."""
+        engine = self.engine
+        reorder, join = engine.reorder.state(), engine.join.state()
+        place = _places(engine, reorder, join)
+        before = [held.name for held in self.held]
+        new: dict[str, bytes] = {}
+        self.held = [self._write(part, new) for part in self._parts(place)]
+        self.until = engine.log.end
+        names = {held.name for held in self.held}
+        header = _header(engine, reorder, join) | {
+            "chunks": [[held.name, len(held.events), held.size] for held in self.held]
+        }
+        places = [self._places_in(held, place) for held in self.held]
+        sections = [
+            json.dumps(header, sort_keys=True).encode(),
+            _packed(pa.table({"place": np.concatenate([np.empty(0, np.uint8), *places])})),
+        ]
+        return Saved(_framed(sections), new, [name for name in before if name not in names])
+
+    def _places_in(self, held: _Held, place: U8) -> U8:
+        known = held.events >= self.engine.log.base
+        inside = np.full(len(held.events), _DEAD, np.uint8)
+        inside[known] = place[held.events[known] - self.engine.log.base]
+        return inside
+
+    def _parts(self, place: U8) -> list[_Held]:
+        """The chunks that should be there now; those without a name have to be written."""
+        parts: list[_Held] = []
+        for held in [*self.held, *self._unsaved(place)]:
+            events = held.events[self._places_in(held, place) != _DEAD]
+            if len(events) == 0:
+                continue
+            size = held.size * len(events) // len(held.events)
+            part = held if 2 * len(events) > len(held.events) else _Held("", events, size)
+            while parts and _should_merge(parts[-1], part):
+                older = parts.pop()
+                both = np.concatenate([older.events, part.events])
+                alive = both[self._places_in(_Held("", both, 0), place) != _DEAD]
+                part = _Held("", alive, older.size + part.size)
+            parts.append(part)
+        return parts
+
+    def _unsaved(self, place: U8) -> list[_Held]:
+        """The live events that are in no chunk yet, cut to the size of one."""
+        engine, base = self.engine, self.engine.log.base
+        begin = max(self.until, base)
+        events = begin + np.flatnonzero(place[begin - base :] != _DEAD)
+        if len(events) == 0:
+            return []
+        sizes = np.zeros(len(events), np.int64)
+        for s, rows in enumerate(engine.rows):
+            own = engine.log.stream[events - base] == s
+            sizes[own] = rows.sizes(engine.log.row[events[own] - base])
+        part = np.cumsum(sizes) // _CHUNK_BYTES
+        cuts = np.flatnonzero(np.diff(part)) + 1
+        total = np.add.reduceat(sizes, [0, *cuts.tolist()])
+        return [
+            _Held("", inside, int(size))
+            for inside, size in zip(np.split(events, cuts), total, strict=True)
+        ]
+
+    def _write(self, part: _Held, new: dict[str, bytes]) -> _Held:
+        if part.name:
+            return part
+        log, at = self.engine.log, part.events - self.engine.log.base
+        stream = log.stream[at].astype(np.uint8)
+        chunk = Chunk(
+            stream,
+            log.arrival[at],
+            log.delay[at],
+            tuple(rows.take(log.row[at[stream == s]]) for s, rows in enumerate(self.engine.rows)),
+        )
+        data = chunk_bytes(chunk)
+        name = hashlib.blake2b(data, digest_size=16).hexdigest()
+        new[name] = data
+        return _Held(name, part.events, part.size)
+
+
+def _should_merge(older: _Held, newer: _Held) -> bool:
+    if older.size + newer.size > _CHUNK_BYTES or older.size > newer.size:
+        return False
+    return not newer.name or newer.size <= 4 * older.size  # do not rewrite much for little
+
+
+def restore_archive(
+    header: bytes,
+    chunk: Callable[[str], Chunk],
+    query: Query,
+    schemas: Mapping[str, pa.Schema],
+    controller: Controller | None = None,
+    common_clock: bool = False,
+    idle_after: int | None = None,
+) -> Archive:
+    """The archive (with its engine) whose header this is; `chunk` finds chunks by name."""
+    sections = _sections(header)
+    said = json.loads(sections[0])
+    engine = Engine(query, schemas, controller, common_clock, idle_after)
+    check_same(said["query"], described(query, engine.schemas))
+    place = _unpacked(sections[1]).column("place").to_numpy()
+    names = [name for name, _, _ in said["chunks"]]
+    chunks = [chunk(name) for name in names]
+    alive = place != _DEAD
+    first = _put_back(engine, said, chunks, alive)
+    archive, begin = Archive(engine), 0
+    numbers = np.where(alive, first + np.cumsum(alive) - 1, NONE)
+    for name, n, size in said["chunks"]:
+        archive.held.append(_Held(name, numbers[begin : begin + n], size))
+        begin += n
+    archive.until = engine.log.end
+    _resume(engine, said, first, place[alive])
+    return archive
+
+
+def _put_back(engine: Engine, said: Any, chunks: Sequence[Chunk], alive: Any) -> int:
+    """Let the log and the rows be as they were; return the number of the first event.
+
+    The last arrival tells what time it is when the rest is flushed; a tick stands for it.
+    """
+    m = len(engine.rows)
+    tables = [
+        pa.concat_tables([engine.rows[s].schema.empty_table(), *(c.tables[s] for c in chunks)])
+        for s in range(m)
+    ]
+    stream, arrival, delay = (
+        np.concatenate([np.empty(0, np.int64), *columns])
+        for columns in (list(zip(*(c[:3] for c in chunks), strict=True)) or [[], [], []])
+    )
+    raw = engine.intake.raw([table.combine_chunks() for table in tables])
+    at = np.concatenate([np.empty(0, np.int64), *(np.flatnonzero(stream == s) for s in range(m))])
+    order = np.empty(len(at), np.int64)  # of each event, its place in `raw`
+    order[at] = np.arange(len(at))
+    row = np.empty(len(at), np.int64)
+    for s, table in enumerate(tables):
+        engine.rows[s].start_at(said["rows"][s] - table.num_rows)
+        row[stream == s] = engine.rows[s].end + np.arange(table.num_rows)
+        engine.rows[s].append(table)
+    live = order[alive]
+    all_alive = len(live) == said["events"]
+    engine.log.start_at(said["events"] - len(live) - (not all_alive))
+    first, _ = engine.log.append(
+        raw.ts[live],
+        stream[alive],
+        [codes[live] for codes in raw.code],
+        row=row[alive],
+        arrival=arrival[alive],
+        delay=delay[alive],
+        ints=raw.ints[:, live],
+        floats=raw.floats[:, live],
+    )
+    if not all_alive:
+        tick = {"row": engine.rows[0].end, "arrival": said["now"], "delay": 0}
+        engine.log.append(
+            np.array([BEFORE]),
+            np.array([0]),
+            [np.array([NONE], np.int32) for _ in raw.code],
+            **{name: np.array([value]) for name, value in tick.items()},
+        )
+    engine.join.reserve_codes(engine.intake.codes.size)
+    return first
+
+
+def _resume(engine: Engine, said: Any, first: int, place: U8) -> None:
+    slack = engine.reorder.slack
+    at = {where: first + np.flatnonzero(place == where) for where in range(4)}
+    engine.reorder.resume(
+        ReorderState(
+            **said["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC]
+        )
+    )
+    if repr(engine.query.goal) != said["goal"]:
+        engine.reorder.set_slack(slack)
+    engine.join.resume(JoinState(**said["join"]), at[_STORED])
+    engine.counters = Counters(**said["counters"])
+    engine.interval = said["interval"]
+    engine.flushed = said["flushed"]
+
+
+# ---- in one piece
 
 
 def snapshot(engine: Engine) -> bytes:
     """The state of `engine` between two batches."""
-    log, reorder, join = engine.log, engine.reorder.state(), engine.join.state()
-    place = _places(engine, reorder, join)
-    wanted = place >= 0
-    wanted[-1:] = True  # the last arrival tells what time it is when the rest is flushed
-    live = np.flatnonzero(wanted)
-    records = log.records()
-    columns = {
-        "ts": log.ts[live],
-        "stream": log.stream[live].astype(np.uint8),
-        "arrival": log.arrival[live],
-        "delay": log.delay[live],
-        "place": place[live].astype(np.int8),
-    }
-    columns |= {f"int{i}": values[live] for i, values in enumerate(records.ints)}
-    columns |= {f"float{i}": values[live] for i, values in enumerate(records.floats)}
-    header = {
+    saved = Archive(engine).save()
+    return _framed([saved.header, *saved.new.values()])
+
+
+def restore(data: bytes, query: Query, schemas: Mapping[str, pa.Schema], **options: Any) -> Engine:
+    """The engine that was saved; `query` may differ in its goal, retention, late and strict."""
+    header, *chunks = _sections(data)
+    by_name = {hashlib.blake2b(chunk, digest_size=16).hexdigest(): chunk for chunk in chunks}
+
+    def find(name: str) -> Chunk:
+        if name not in by_name:
+            msg = f"the snapshot is damaged: chunk {name} is missing or has been changed"
+            raise SnapshotError(msg)
+        return chunk_from(by_name[name])
+
+    return restore_archive(header, find, query, schemas, **options).engine
+
+
+# ---- the parts
+
+
+def _header(engine: Engine, reorder: ReorderState, join: JoinState) -> dict[str, Any]:
+    log = engine.log
+    return {
         "query": described(engine.query, engine.schemas),
         "goal": repr(engine.query.goal),
-        "reorder": {"scalars": reorder.scalars, "local": reorder.local, "newest": reorder.newest},
+        "reorder": {
+            "scalars": reorder.scalars,
+            "local": reorder.local,
+            "newest": reorder.newest,
+            "moved": reorder.moved,
+        },
         "join": join._asdict(),
         "counters": vars(engine.counters),
-        "rejected": engine.rejected,
         "interval": engine.interval,
+        "flushed": engine.flushed,
         "events": log.end,
         "rows": [rows.end for rows in engine.rows],
+        "now": int(log.arrival[-1]) if log.size else 0,
     }
-    sections = [json.dumps(header, sort_keys=True).encode(), _packed(pa.table(columns))]
-    for s, rows in enumerate(engine.rows):
-        sections.append(_packed(rows.take(log.row[live[log.stream[live] == s]])))
-    framed = [_LENGTH.pack(len(section)) + section for section in sections]
-    return _START.pack(_MAGIC, VERSION) + b"".join(framed)
 
 
-def restore(
-    data: bytes,
-    query: Query,
-    schemas: Mapping[str, pa.Schema],
-    controller: Controller | None = None,
-) -> Engine:
-    """The engine that was saved; `query` may differ in its goal, retention, late and strict."""
-    sections = _sections(data)
-    header = json.loads(sections[0])
-    engine = Engine(query, schemas, controller)
-    _check_same_query(header["query"], described(query, engine.schemas))
-    events = _unpacked(sections[1])
-    column = {name: events.column(name).to_numpy() for name in events.column_names}
-    n = events.num_rows
-    row = np.zeros(n, np.int64)
-    keys = [np.zeros(n, np.int32) for _ in range(engine.intake.n_keys)]
-    for s, rows in enumerate(engine.rows):
-        table = _unpacked(sections[2 + s])
-        own = column["stream"] == s
-        rows.start_at(header["rows"][s] - table.num_rows)
-        row[own] = rows.end + np.arange(table.num_rows)
-        rows.append(table)
-        for k, codes in enumerate(engine.intake.key_codes(s, table)):
-            keys[k][own] = codes
-    engine.log.start_at(header["events"] - n)
-    first, _ = engine.log.append(
-        column["ts"],
-        column["stream"],
-        keys,
-        row=row,
-        arrival=column["arrival"],
-        delay=column["delay"],
-        ints=_stack(column, "int", n),
-        floats=_stack(column, "float", n),
-    )
-    engine.join.reserve_codes(engine.intake.codes.size)
-    slack = engine.reorder.slack
-    at = {place: first + np.flatnonzero(column["place"] == place) for place in range(4)}
-    engine.reorder.resume(
-        ReorderState(
-            **header["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC]
-        )
-    )
-    if repr(query.goal) != header["goal"]:
-        engine.reorder.set_slack(slack)
-    engine.join.resume(JoinState(**header["join"]), at[_STORED])
-    engine.counters = Counters(**header["counters"])
-    engine.rejected |= header["rejected"]
-    engine.interval = header["interval"]
-    return engine
-
-
-def described(query: Query, schemas: list[pa.Schema]) -> dict[str, Any]:
+def described(query: Query, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
     """What must not change between a snapshot and its restoration, by name."""
     said = {f.name: getattr(query, f.name) for f in fields(query) if f.name not in _MAY_CHANGE}
     said["streams"] = [f"{stream.name} by {stream.ts}" for stream in query.streams]
@@ -134,7 +315,8 @@ def described(query: Query, schemas: list[pa.Schema]) -> dict[str, Any]:
     return {name: json.loads(json.dumps(value, default=str)) for name, value in said.items()}
 
 
-def _check_same_query(saved: dict[str, Any], now: dict[str, Any]) -> None:
+def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise an error that names what changed."""
     changed = [name for name in now if saved.get(name) != now[name]]
     if changed:
         details = "; ".join(
@@ -144,22 +326,29 @@ def _check_same_query(saved: dict[str, Any], now: dict[str, Any]) -> None:
         raise SnapshotError(msg)
 
 
-def _places(engine: Engine, reorder: ReorderState, join: JoinState) -> I64:
-    """Where each event of the log is; -1: nowhere, it does not matter any more."""
+def _places(engine: Engine, reorder: ReorderState, join: JoinState) -> U8:
+    """Where each event of the log is; dead ones do not matter any more."""
     log = engine.log
     kept = log.ts >= np.array(join.horizons)[log.stream] if log.size else np.zeros(0, bool)
-    place = np.where(kept, _STORED, -1)
+    kept &= log.keys[:, 0] != NONE  # ticks do not stay
+    place = np.where(kept, _STORED, _DEAD).astype(np.uint8)
     place[reorder.in_slack - log.base] = _IN_SLACK
     place[reorder.overdue - log.base] = _OVERDUE
     place[reorder.in_sync - log.base] = _IN_SYNC
     return place
 
 
-def _stack(column: Mapping[str, Any], kind: str, n: int) -> Any:
-    rows = [
-        column[name] for name in column if name.startswith(kind) and name[len(kind) :].isdigit()
-    ]
-    return np.stack(rows) if rows else np.zeros((0, n))
+def chunk_bytes(chunk: Chunk) -> bytes:
+    """A chunk, compressed."""
+    events = pa.table({"stream": chunk.stream, "arrival": chunk.arrival, "delay": chunk.delay})
+    return _framed([_packed(events), *map(_packed, chunk.tables)])
+
+
+def chunk_from(data: bytes) -> Chunk:
+    """The chunk that these bytes are."""
+    events, *tables = map(_unpacked, _sections(data))
+    stream, arrival, delay = (column.to_numpy() for column in events.columns)
+    return Chunk(stream, arrival, delay, tuple(tables))
 
 
 def _packed(table: pa.Table) -> bytes:
@@ -172,6 +361,11 @@ def _packed(table: pa.Table) -> bytes:
 
 def _unpacked(section: bytes) -> pa.Table:
     return pa.ipc.open_stream(section).read_all().combine_chunks()
+
+
+def _framed(sections: Sequence[bytes]) -> bytes:
+    framed = [_LENGTH.pack(len(section)) + section for section in sections]
+    return _START.pack(_MAGIC, VERSION) + b"".join(framed)
 
 
 def _sections(data: bytes) -> list[bytes]:

@@ -78,6 +78,16 @@ class _Test:
     streams: frozenset[int]
 
 
+def columns_read(query: Query, schemas: Sequence[pa.Schema]) -> list[NumberColumn]:
+    """The columns that `query.where` reads."""
+    if query.where is None:
+        return []
+    if callable(query.where):
+        return _place(_read_by(query.where, query, schemas), query, schemas)
+    parts = query.condition.parts if query.condition else ()
+    return _place(sorted({pair for part in parts for pair in part.columns}), query, schemas)
+
+
 def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions:
     """Compile `query.where` for these schemas; queries that differ elsewhere share it."""
     streams = tuple(Stream(name, "ts", 0) for name in query.names)
@@ -88,12 +98,11 @@ def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions
 def _compile_conditions(query: Query, schemas: tuple[pa.Schema, ...]) -> Conditions:
     if query.where is None:
         return Conditions([], None)
+    columns = columns_read(query, schemas)
     if callable(query.where):
-        columns = _place(_read_by(query.where, query, schemas), query, schemas)
         tests, names = _function_test(query.where, query, columns)
     else:
         parts = query.condition.parts if query.condition else ()
-        columns = _place(sorted({pair for part in parts for pair in part.columns}), query, schemas)
         variables = {(query.names[c.stream], c.name): c.variable for c in columns}
         tests = [
             _Test(part.renamed(variables), frozenset(map(query.names.index, part.streams)))

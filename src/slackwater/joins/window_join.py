@@ -1,12 +1,12 @@
 """The join of one shard: windows, clock and counters behind `process`.
 
 `process` takes what leaves the Synchronizer, in order, and tells what became of each event. Results
-go to a sink in bounded pieces, so that a hot key cannot build one huge table.
+come in bounded pieces, so that a hot key cannot build one huge table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -38,8 +38,6 @@ from slackwater.kernels.records import (
 )
 from slackwater.log import Log
 from slackwater.query import Query, Tuples
-
-Sink = Callable[[Results], None]
 
 _RESULTS_AT_ONCE = 2**16
 _SMALLEST_STORE = 4096
@@ -103,8 +101,11 @@ class WindowJoin:
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
-    def process(self, released: Released, sink: Sink) -> tuple[Made, Late]:
-        """Join events in this order; results go to `sink`, valid during its call only."""
+    def process(self, released: Released) -> Generator[Results, None, tuple[Made, Late]]:
+        """Join events in this order: yields results, each piece valid until the next is asked for.
+
+        Returns which events made results, and which were late.
+        """
         if len(released.event) > len(self._made.n):
             self._made, self._late = _records(len(released.event))
         made, late = self._made, self._late
@@ -116,7 +117,7 @@ class WindowJoin:
             if reason == kernels.NO_ROOM:
                 self._grow()
             elif ctl[clock.N_RESULTS] > 0:
-                sink(_first(ctl[clock.N_RESULTS], self._results))
+                yield _first(ctl[clock.N_RESULTS], self._results)
                 ctl[clock.N_RESULTS] = 0
         n_made, n_late = ctl[clock.N_MADE], ctl[clock.N_LATE]
         return Made(*(a[:n_made].copy() for a in made)), Late(*(a[:n_late].copy() for a in late))

@@ -11,13 +11,17 @@ def interleave(size, turns, arrival, at, first_row, rows, arrivals, bad):
     """Append the good rows to `arrivals` behind its first `size`; return (new size, bad rows).
 
     `turns` says whose row is next; `at` where in `rows` the next row of each stream lies, and
-    `first_row` + `at` is its number. Positions of bad turns go to `bad`.
+    `first_row` + `at` is its number. Positions of bad turns go to `bad`. Behind the turns of the
+    streams come those of their ticks, which have no row of their own, nor a key.
     """
     n_bad = 0
+    m = first_row.shape[0]
     for i in range(turns.shape[0]):
         s = turns[i]
         place = at[s]
         at[s] += 1
+        if s >= m:
+            s -= m
         if rows.reason[place] != 0:
             bad[n_bad] = i
             n_bad += 1
@@ -31,7 +35,7 @@ def interleave(size, turns, arrival, at, first_row, rows, arrivals, bad):
             arrivals.ints[column, size] = rows.ints[column, place]
         for column in range(rows.floats.shape[0]):
             arrivals.floats[column, size] = rows.floats[column, place]
-        arrivals.row[size] = first_row[s] + place
+        arrivals.row[size] = first_row[s] + (at[s] if turns[i] >= m else place)
         if arrival.shape[0] > 0:
             arrivals.arrival[size] = arrival[i]
         size += 1

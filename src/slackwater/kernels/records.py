@@ -24,7 +24,7 @@ NONE = -1  # no event
 TS = 0
 LINK = 1  # next event in the same bucket
 STREAM = 2
-KEY = 3  # the first key, as a small integer; further keys follow
+KEY = 3  # the first key, as a small integer; NONE: a tick; further keys follow
 
 # columns of `Store.entry`, behind TS
 EVENT = 1
@@ -67,7 +67,8 @@ class Buffers(NamedTuple):
 
     ctl: I64
     local: I64  # local time
-    newest: I64  # largest time that entered the Synchronizer
+    newest: I64  # largest time that entered the Synchronizer; with a common clock: left K-slack
+    moved: I64  # the largest local time of all when the stream's own last advanced; or FINISHED
     overdue: I64  # first of the events that leave with the next advance
     overdue_last: I64
 

@@ -34,7 +34,12 @@ N_OUT = 8  # events in `Released`
 N_CHANGES = 9  # rows in `changes`
 NOW = 10  # the arrival in work
 MAX_DELAY = 11
-CTL_LENGTH = 12
+COMMON_CLOCK = 12  # 1: ticks tell how far the streams are; nobody waits for events of his own
+IDLE_AFTER = 13  # a stream is not waited for when the others moved on by this, it did not
+CTL_LENGTH = 14
+
+AT_NO_TIME = 2**61 + 1  # IDLE_AFTER: longer than any stream can be silent (times are below 2**60)
+FINISHED = -(2**62)  # in `Buffers.moved`: the stream is silent for ever
 
 # why a run stopped
 DONE = 0
@@ -83,7 +88,8 @@ def _into_sync(event, s, buffers, rings, arrivals, out):
     t = arrivals.event[event - arrivals.base, TS]
     if t > buffers.ctl[SYNC_TIME]:
         insert(event, buffers.local.shape[0] + s, buffers.ctl[SHIFT], rings, arrivals)
-        buffers.newest[s] = max(buffers.newest[s], t)
+        if buffers.ctl[COMMON_CLOCK] == 0:
+            buffers.newest[s] = max(buffers.newest[s], t)
     else:
         _emit(event, buffers, arrivals, out)
 
@@ -126,17 +132,26 @@ def _out_of_sync(bound, buffers, rings, arrivals, out):
 
 
 @part
+def is_idle(s, buffers):
+    """Whether the others have moved on for so long that `s` is not waited for."""
+    return buffers.ctl[TOP] - buffers.moved[s] >= buffers.ctl[IDLE_AFTER]
+
+
+@part
 def _synchronize(buffers, rings, arrivals, out):
     """Alg. 1 lines 6 to 8: go on while the buffer has at least one event of each stream.
 
     The loop of Alg. 1 ends when the slowest stream is used up, that is at the smallest of the
     streams' largest buffered times. A whole release of K-slack enters before this runs, so equal
-    times of one release leave side by side.
+    times of one release leave side by side. With a common clock a stream need not have an event
+    here: its K-slack tells how far it is.
     """
     m = buffers.local.shape[0]
     bound = NEVER
     for s in range(m):
-        if rings.size[m + s] == 0:
+        if is_idle(s, buffers):
+            continue
+        if rings.size[m + s] == 0 and buffers.ctl[COMMON_CLOCK] == 0:
             return
         bound = min(bound, buffers.newest[s])
     _out_of_sync(bound - buffers.ctl[HOLD_TIES], buffers, rings, arrivals, out)
@@ -149,7 +164,8 @@ def _bucket_into_sync(s, buffers, rings, arrivals, out):
     first, last, n = take_bucket(s, rings, arrivals)
     ring = buffers.local.shape[0] + s
     if t > buffers.ctl[SYNC_TIME] and append_bucket(first, last, n, t, ring, rings, arrivals):
-        buffers.newest[s] = max(buffers.newest[s], t)
+        if buffers.ctl[COMMON_CLOCK] == 0:
+            buffers.newest[s] = max(buffers.newest[s], t)
         return
     event = first
     while event != NONE:
@@ -215,19 +231,53 @@ def _has_room(event, s, buffers, rings, arrivals):
 
 
 @part
+def _has_room_for_idle(s, buffers, rings, arrivals):
+    """Whether the Synchronizer can take all that K-slack still holds of the idle stream `s`."""
+    shift = buffers.ctl[SHIFT]
+    low = NEVER
+    high = BEFORE
+    if rings.size[s] > 0:
+        low = rings.low[s] << shift
+        high = ((rings.high[s] + 1) << shift) - 1
+    first = buffers.overdue[s]
+    if first != NONE:
+        low = min(low, arrivals.event[first - arrivals.base, TS])
+        high = max(high, arrivals.event[buffers.overdue_last[s] - arrivals.base, TS])
+    return high < low or _fits_sync(s, low, high, buffers, rings)
+
+
+@part
+def _release_idle(buffers, rings, arrivals, out):
+    """K-slack does not hold back what idle streams have left there: no more is to be expected."""
+    for s in range(buffers.local.shape[0]):
+        if is_idle(s, buffers):
+            _release(s, NEVER, buffers, rings, arrivals, out)
+
+
+@part
 def _advance(event, s, buffers, rings, arrivals, out):
     """Local time of `s` moves on to the time of `event`: what is due leaves K-slack.
 
     It leaves before `event` enters: behind it the buffer never spans more than K.
     """
     t = arrivals.event[event - arrivals.base, TS]
+    ctl = buffers.ctl
     buffers.local[s] = t
-    buffers.ctl[TOP] = max(buffers.ctl[TOP], t)
-    _release(s, t - buffers.ctl[SLACK], buffers, rings, arrivals, out)
-    if buffers.ctl[SLACK] == 0:
+    if ctl[TOP] == BEFORE:
+        for other in range(buffers.local.shape[0]):
+            if buffers.moved[other] != FINISHED:
+                buffers.moved[other] = t  # nobody has been silent yet
+    ctl[TOP] = max(ctl[TOP], t)
+    buffers.moved[s] = ctl[TOP]
+    _release(s, t - ctl[SLACK], buffers, rings, arrivals, out)
+    is_tick = arrivals.event[event - arrivals.base, KEY] == NONE
+    if ctl[SLACK] == 0 and not is_tick:
         _into_sync(event, s, buffers, rings, arrivals, out)
-    else:
-        insert(event, s, buffers.ctl[SHIFT], rings, arrivals)
+    elif not is_tick:
+        insert(event, s, ctl[SHIFT], rings, arrivals)
+    if ctl[COMMON_CLOCK] == 1:
+        buffers.newest[s] = max(buffers.newest[s], t - ctl[SLACK])
+    _release_idle(buffers, rings, arrivals, out)
     _synchronize(buffers, rings, arrivals, out)
 
 
@@ -262,9 +312,14 @@ def run(at, end, buffers, rings, arrivals, out, changes):
         if t > buffers.local[s]:
             if not _has_room(event, s, buffers, rings, arrivals):
                 return event, NO_ROOM
+            for other in range(buffers.local.shape[0]):
+                silent = max(ctl[TOP], t) - buffers.moved[other]
+                if other != s and silent >= ctl[IDLE_AFTER]:
+                    if not _has_room_for_idle(other, buffers, rings, arrivals):
+                        return event, NO_ROOM
             arrivals.delay[event - arrivals.base] = 0
             _advance(event, s, buffers, rings, arrivals, out)
-        else:
+        elif arrivals.event[event - arrivals.base, KEY] != NONE:
             delay = buffers.local[s] - t
             if ctl[OVERDUE_NOW] == 1 and not _fits_sync(s, t, t, buffers, rings):
                 return event, NO_ROOM

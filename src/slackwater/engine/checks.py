@@ -1,0 +1,83 @@
+"""Which rows can take part: those with a usable time, keys and numbers.
+
+The pack stage on Spark and the engine's intake ask the same question, so that a row that is
+rejected never moves a clock anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.errors import DataError, QueryError
+from slackwater.events import check_time_column, flat, is_set, time_in_units
+from slackwater.joins.conditions import columns_read
+from slackwater.kernels.records import I64, U8
+from slackwater.query import Query
+
+REASONS = ("", "bad time", "null key", "null in where", "too far in the future")
+BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR = range(1, 5)
+
+
+class Checks:
+    """The checks of all streams of one query."""
+
+    def __init__(self, query: Query, schemas: Sequence[pa.Schema]) -> None:
+        for stream, schema in zip(query.streams, schemas, strict=True):
+            check_time_column(stream.name, stream.ts, schema)
+        self._query = query
+        streams = range(len(query.streams))
+        self._keys = [[c for key in query.keys for c in key.columns.get(s, ())] for s in streams]
+        for s in streams:
+            _check_names(query.names[s], self._keys[s], schemas[s])
+        read = columns_read(query, schemas)
+        self._numbers = [[c.name for c in read if c.stream == s] for s in streams]
+
+    def columns(self, reason: int, stream: int) -> list[str]:
+        """The columns of `stream` that can have a value for which rows are rejected."""
+        time = [self._query.streams[stream].ts]
+        return {
+            BAD_TIME: time,
+            NULL_KEY: self._keys[stream],
+            NULL_NUMBER: self._numbers[stream],
+            TOO_FAR: time,
+        }[reason]
+
+    def times(self, stream: int, table: pa.Table, latest: I64 | None = None) -> tuple[I64, U8]:
+        """Event times in units, and of each row why it is rejected (place in REASONS, 0: is not).
+
+        `latest` has, for each row, the latest time that is believed.
+        """
+        ts, good = time_in_units(
+            flat(table.column(self._query.streams[stream].ts)), self._query.unit
+        )
+        reason = np.zeros(len(ts), np.uint8)
+        reason[~good] = BAD_TIME
+        for why, names in ((NULL_KEY, self._keys[stream]), (NULL_NUMBER, self._numbers[stream])):
+            for name in names:
+                if table.column(name).null_count:
+                    reason[~is_set(flat(table.column(name))) & (reason == 0)] = why
+        if latest is not None:
+            reason[(ts > latest) & (reason == 0)] = TOO_FAR
+        return ts, reason
+
+    def raise_first(self, stream: int, row: int, reason: int) -> None:
+        """Say why this row was rejected."""
+        columns = " or ".join(self.columns(reason, stream))
+        msg = (
+            f"stream {self._query.names[stream]!r}, column {columns}, row {row}: "
+            f"{REASONS[reason]}; with strict=False such rows are counted and left out"
+        )
+        raise DataError(msg)
+
+
+def _check_names(stream: str, keys: Sequence[str], schema: pa.Schema) -> None:
+    for column in keys:
+        if column not in schema.names:
+            msg = (
+                f"on names {stream}.{column}, but stream {stream!r} has no column {column!r}; "
+                f"it has {', '.join(schema.names)}"
+            )
+            raise QueryError(msg)
