@@ -116,21 +116,30 @@ def row_bytes(table: pa.Table) -> I64:
 
 
 def _value_bytes(column: pa.Array) -> I64:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
     kind = column.type
     if pa.types.is_struct(kind):
         return _total([column.field(i) for i in range(kind.num_fields)], len(column))
     if pa.types.is_fixed_size_list(kind):
+        shape = len(column), kind.list_size
         inner = _value_bytes(column.values.slice(column.offset * kind.list_size))
-        return np.asarray(
-            inner[: len(column) * kind.list_size].reshape(len(column), -1).sum(axis=1)
-        )
+        return np.asarray(inner[: shape[0] * shape[1]].reshape(shape).sum(axis=1))
     ends = offsets(column)
     if ends is None:
-        return np.full(len(column), max(1, getattr(kind, "bit_width", 0) // 8), np.int64)
+        return np.full(len(column), max(1, _width(column)), np.int64)
     if pa.types.is_nested(kind):
         values = [column.keys, column.items] if pa.types.is_map(kind) else [column.values]
         ends = np.concatenate([[0], np.cumsum(_total(values, len(values[0])))])[ends]
     return 4 + np.diff(ends)
+
+
+def _width(column: pa.Array) -> int:
+    """Bytes per value; the mean where a type has no width."""
+    try:
+        return int(column.type.bit_width) // 8
+    except ValueError:
+        return int(column.nbytes) // max(1, len(column))
 
 
 def _total(columns: Sequence[pa.Array], n: int) -> I64:
@@ -159,11 +168,11 @@ def offsets(column: pa.Array) -> I64 | None:
     return found.astype(np.int64)
 
 
-def check_time_column(stream: str, name: str, schema: pa.Schema) -> None:
+def check_time_column(stream: str, name: str, schema: pa.Schema, what: str = "time") -> None:
     """Raise unless the stream has a usable time column."""
     if name not in schema.names:
         has = ", ".join(schema.names) or "none"
-        msg = f"stream {stream!r} has no time column {name!r}; it has {has}"
+        msg = f"stream {stream!r} has no {what} column {name!r}; it has {has}"
         raise DataError(msg)
     kind = schema.field(name).type
     tests = (
@@ -171,7 +180,9 @@ def check_time_column(stream: str, name: str, schema: pa.Schema) -> None:
         pa.types.is_decimal,
     )  # fmt: skip
     if not any(test(kind) for test in tests):
-        msg = f"stream {stream!r}: time column {name!r} must be a timestamp or a number, got {kind}"
+        msg = (
+            f"stream {stream!r}: {what} column {name!r} must be a timestamp or a number, got {kind}"
+        )
         raise DataError(msg)
 
 

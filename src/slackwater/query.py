@@ -26,6 +26,8 @@ from slackwater.graph import Key, On, keys_of
 from slackwater.units import Duration, TimeUnit, to_units
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from slackwater.engine.replay import Run
 
 Bounds = Literal["[]", "(]", "[)"]
@@ -265,6 +267,68 @@ class Query:
         from slackwater.engine.replay import replay  # noqa: PLC0415  the front door, on call
 
         return replay(self, tables, arrival)
+
+    def stream(
+        self,
+        inputs: Mapping[str, DataFrame],
+        arrival: str | None = None,
+        shards: int | None = None,
+        *,
+        at_end: Literal["hold", "flush"] = "hold",
+        control: str | None = None,
+        idle_after: Duration | None = None,
+        max_future_skew: Duration | None = "1 hour",
+        rejects: bool = False,
+    ) -> DataFrame:
+        """Join Spark DataFrames, streaming or batch; the result is one of the same kind.
+
+        Parameters
+        ----------
+        inputs
+            One DataFrame per stream, by stream name.
+        arrival
+            The column that says when a row arrived: rows are taken in the order (arrival, stream,
+            ts, row), and the results do not depend on how Spark cuts the input into micro-batches.
+            Without it a micro-batch is one instant, and its rows are sorted by ts before they are
+            judged late; a batch DataFrame then gives the exact join.
+        shards
+            Over how many shards the join is spread; by default one per shuffle partition. With one
+            shard it is the papers' join, event by event; with several, each is a join of its slice
+            with a common clock.
+        at_end
+            What happens to waiting events when all sources are quiet: ``"hold"`` them for the next
+            run, or ``"flush"`` them, as a last run should. Batch DataFrames are always flushed.
+        control
+            A directory that is watched for commands, one JSON object per file:
+            ``{"set": {"slack": "1 s"}}``, ``{"finished": ["trades"]}``, ``{"flush": true}``.
+        idle_after
+            A stream whose local time stands still while another moves on by this is idle: nobody
+            waits for it until it speaks again. What it then says may be late. None: wait for ever.
+        max_future_skew
+            A time that is later than the row's arrival (where both are timestamps, else: than the
+            time of the micro-batch) by more than this is rejected, so that one broken clock does
+            not make everything else late. None: believe everything.
+        rejects
+            Return a tagged DataFrame with the rejected rows beside the results; `results` and
+            `rejects` take it apart.
+        """
+        from slackwater.spark.api import Options, stream  # noqa: PLC0415
+
+        options = Options(arrival, shards, at_end, control, idle_after, max_future_skew, rejects)
+        return stream(self, inputs, options)
+
+    def with_(self, **others: Any) -> Callable[[DataFrame], DataFrame]:
+        """The join as a step of a chain: ``trades.transform(query.with_(quotes=quotes))``.
+
+        `others` has the DataFrames of all streams but one, and options of `stream`.
+        """
+        frames = {name: others.pop(name) for name in self.names if name in others}
+        left = [name for name in self.names if name not in frames]
+        if len(left) != 1:
+            got = ", ".join(frames) or "none"
+            msg = f"with_ takes the DataFrames of all streams but one, got {got}"
+            raise QueryError(msg)
+        return lambda frame: self.stream({left[0]: frame, **frames}, **others)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

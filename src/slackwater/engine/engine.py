@@ -103,9 +103,9 @@ class Engine:
         self.counters = Counters.zero(len(query.streams))
         self.interval = [0, 0, 0]  # arrivals, produced, lost since the last boundary
         self.flushed = False  # and nothing has arrived since
+        self.knows_arrival = True  # of the last batch; waits are measured only then
         self._output = Output(self._shape)
         self._stopped = False
-        self._knows_arrival = True  # of the last batch; waits are measured only then
 
     # ---- work
 
@@ -226,9 +226,9 @@ class Engine:
                 raise DataError(msg)
 
     def _take_in(self, batch: Batch, piece: int | None) -> Iterator[Output]:
-        self.flushed = False
+        self.flushed = self.flushed and len(batch.stream) == 0
         self._make_room(len(batch.stream))
-        self._knows_arrival = batch.arrival is not None
+        self.knows_arrival = batch.arrival is not None
         first_rows = [rows.end for rows in self.rows]
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)
@@ -343,7 +343,7 @@ class Engine:
         output = self._output
         tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
         output.results(found, tables)
-        if not self._knows_arrival:
+        if not self.knows_arrival:
             return
         emitted = self.log.arrival[step.out.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]

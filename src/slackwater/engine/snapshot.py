@@ -83,7 +83,7 @@ class Archive:
         engine = self.engine
         reorder, join = engine.reorder.state(), engine.join.state()
         place = _places(engine, reorder, join)
-        before = [held.name for held in self.held]
+        before = {held.name for held in self.held}
         new: dict[str, bytes] = {}
         self.held = [self._write(part, new) for part in self._parts(place)]
         self.until = engine.log.end
@@ -92,11 +92,11 @@ class Archive:
             "chunks": [[held.name, len(held.events), held.size] for held in self.held]
         }
         places = [self._places_in(held, place) for held in self.held]
-        sections = [
+        parts = [
             json.dumps(header, sort_keys=True).encode(),
             _packed(pa.table({"place": np.concatenate([np.empty(0, np.uint8), *places])})),
         ]
-        return Saved(_framed(sections), new, [name for name in before if name not in names])
+        return Saved(framed(parts), new, sorted(before - names))
 
     def _places_in(self, held: _Held, place: U8) -> U8:
         known = held.events >= self.engine.log.base
@@ -117,7 +117,8 @@ class Archive:
                 older = parts.pop()
                 both = np.concatenate([older.events, part.events])
                 alive = both[self._places_in(_Held("", both, 0), place) != _DEAD]
-                part = _Held("", alive, older.size + part.size)
+                size = (older.size + part.size) * len(alive) // len(both)
+                part = _Held("", alive, size)
             parts.append(part)
         return parts
 
@@ -158,8 +159,8 @@ class Archive:
 
 
 def _should_merge(older: _Held, newer: _Held) -> bool:
-    if older.size + newer.size > _CHUNK_BYTES or older.size > newer.size:
-        return False
+    if older.size + newer.size > _CHUNK_BYTES or 2 * older.size > 3 * newer.size:
+        return False  # a factor, so that batches that shrink bit by bit do not all stay apart
     return not newer.name or newer.size <= 4 * older.size  # do not rewrite much for little
 
 
@@ -173,11 +174,11 @@ def restore_archive(
     idle_after: int | None = None,
 ) -> Archive:
     """The archive (with its engine) whose header this is; `chunk` finds chunks by name."""
-    sections = _sections(header)
-    said = json.loads(sections[0])
+    about, places = sections(header)
+    said = json.loads(about)
     engine = Engine(query, schemas, controller, common_clock, idle_after)
     check_same(said["query"], described(query, engine.schemas))
-    place = _unpacked(sections[1]).column("place").to_numpy()
+    place = _unpacked(places).column("place").to_numpy()
     names = [name for name, _, _ in said["chunks"]]
     chunks = [chunk(name) for name in names]
     alive = place != _DEAD
@@ -254,6 +255,7 @@ def _resume(engine: Engine, said: Any, first: int, place: U8) -> None:
     engine.counters = Counters(**said["counters"])
     engine.interval = said["interval"]
     engine.flushed = said["flushed"]
+    engine.knows_arrival = said["knows_arrival"]
 
 
 # ---- in one piece
@@ -262,12 +264,12 @@ def _resume(engine: Engine, said: Any, first: int, place: U8) -> None:
 def snapshot(engine: Engine) -> bytes:
     """The state of `engine` between two batches."""
     saved = Archive(engine).save()
-    return _framed([saved.header, *saved.new.values()])
+    return framed([saved.header, *saved.new.values()])
 
 
 def restore(data: bytes, query: Query, schemas: Mapping[str, pa.Schema], **options: Any) -> Engine:
     """The engine that was saved; `query` may differ in its goal, retention, late and strict."""
-    header, *chunks = _sections(data)
+    header, *chunks = sections(data)
     by_name = {hashlib.blake2b(chunk, digest_size=16).hexdigest(): chunk for chunk in chunks}
 
     def find(name: str) -> Chunk:
@@ -297,6 +299,7 @@ def _header(engine: Engine, reorder: ReorderState, join: JoinState) -> dict[str,
         "counters": vars(engine.counters),
         "interval": engine.interval,
         "flushed": engine.flushed,
+        "knows_arrival": engine.knows_arrival,
         "events": log.end,
         "rows": [rows.end for rows in engine.rows],
         "now": int(log.arrival[-1]) if log.size else 0,
@@ -315,14 +318,16 @@ def described(query: Query, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
     return {name: json.loads(json.dumps(value, default=str)) for name, value in said.items()}
 
 
-def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_same(
+    saved: Mapping[str, Any], now: Mapping[str, Any], what: str = "the snapshot"
+) -> None:
     """Raise an error that names what changed."""
     changed = [name for name in now if saved.get(name) != now[name]]
     if changed:
         details = "; ".join(
             f"{name} was {saved.get(name)!r}, now {now[name]!r}" for name in changed
         )
-        msg = f"the snapshot is of another query: {details}"
+        msg = f"{what} is of another query: {details}"
         raise SnapshotError(msg)
 
 
@@ -341,12 +346,12 @@ def _places(engine: Engine, reorder: ReorderState, join: JoinState) -> U8:
 def chunk_bytes(chunk: Chunk) -> bytes:
     """A chunk, compressed."""
     events = pa.table({"stream": chunk.stream, "arrival": chunk.arrival, "delay": chunk.delay})
-    return _framed([_packed(events), *map(_packed, chunk.tables)])
+    return framed([_packed(events), *map(_packed, chunk.tables)])
 
 
 def chunk_from(data: bytes) -> Chunk:
     """The chunk that these bytes are."""
-    events, *tables = map(_unpacked, _sections(data))
+    events, *tables = map(_unpacked, sections(data))
     stream, arrival, delay = (column.to_numpy() for column in events.columns)
     return Chunk(stream, arrival, delay, tuple(tables))
 
@@ -363,12 +368,13 @@ def _unpacked(section: bytes) -> pa.Table:
     return pa.ipc.open_stream(section).read_all().combine_chunks()
 
 
-def _framed(sections: Sequence[bytes]) -> bytes:
-    framed = [_LENGTH.pack(len(section)) + section for section in sections]
-    return _START.pack(_MAGIC, VERSION) + b"".join(framed)
+def framed(parts: Sequence[bytes]) -> bytes:
+    """Sections of bytes as one, with the version of the format."""
+    return _START.pack(_MAGIC, VERSION) + b"".join(_LENGTH.pack(len(p)) + p for p in parts)
 
 
-def _sections(data: bytes) -> list[bytes]:
+def sections(data: bytes) -> list[bytes]:
+    """The sections that were framed; raises when these bytes are not of this version."""
     if len(data) < _START.size or data[: len(_MAGIC)] != _MAGIC:
         msg = f"not a Slackwater snapshot: it must begin with {_MAGIC!r}, got {data[:4]!r}"
         raise SnapshotError(msg)
@@ -376,13 +382,13 @@ def _sections(data: bytes) -> list[bytes]:
     if version != VERSION:
         msg = f"the snapshot has version {version}; this release reads version {VERSION}"
         raise SnapshotError(msg)
-    sections, at = [], _START.size
+    found, at = [], _START.size
     while at < len(data):
         end = at + _LENGTH.size
         length = _LENGTH.unpack_from(data, at)[0] if end <= len(data) else len(data)
         if end + length > len(data):
             msg = f"the snapshot is cut off: {len(data)} bytes, at least {end + length} expected"
             raise SnapshotError(msg)
-        sections.append(data[end : end + length])
+        found.append(data[end : end + length])
         at = end + length
-    return sections
+    return found

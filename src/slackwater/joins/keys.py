@@ -241,6 +241,28 @@ def _column(types: list[pa.DataType]) -> _Ints:
     raise DataError(msg)
 
 
+def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type in which equal values of all `types` have the same bytes.
+
+    >>> common_type([pa.int32(), pa.int64()]), common_type([pa.int8(), pa.float32()])
+    (DataType(int64), DataType(double))
+    """
+    plain = [t.value_type if pa.types.is_dictionary(t) else t for t in types]
+    coder = _column(plain)  # or an error that says why not
+    if type(coder) is _Floats:
+        return pa.float64()
+    if all(pa.types.is_timestamp(t) or pa.types.is_duration(t) for t in plain):
+        return max(plain, key=lambda t: ["s", "ms", "us", "ns"].index(t.unit))
+    if all(pa.types.is_boolean(t) for t in plain):
+        return plain[0]
+    if any(pa.types.is_decimal(t) for t in plain):
+        scale = max((t.scale for t in plain if pa.types.is_decimal(t)), default=0)
+        return pa.decimal256(76, scale)
+    if all(pa.types.is_integer(t) for t in plain):
+        return pa.int64() if type(coder) is _Ints else pa.decimal256(76, 0)
+    return max(plain, key=lambda t: (t.bit_width if pa.types.is_temporal(t) else 0, str(t)))
+
+
 _SAME_FAMILY = (
     lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
     lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),

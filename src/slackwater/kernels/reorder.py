@@ -147,7 +147,7 @@ def _synchronize(buffers, rings, arrivals, out):
     here: its K-slack tells how far it is.
     """
     m = buffers.local.shape[0]
-    bound = NEVER
+    bound = buffers.ctl[TOP]  # when nobody is waited for; else somebody's time, which is not later
     for s in range(m):
         if is_idle(s, buffers):
             continue

@@ -1,0 +1,53 @@
+"""Hashes of column values, row by row; the same in every process and version."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slackwater.kernels.jit import kernel, part
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio
+_MULTIPLY = np.uint64(0xBF58476D1CE4E5B9)  # of the finaliser of splitmix64
+_SHIFT = np.uint64(29)
+_BYTE = np.uint64(8)
+
+
+@part
+def _mixed(state, value):
+    """`state` with a further `value` in it; every bit of both counts."""
+    state = (state ^ value) * _MULTIPLY
+    return (state ^ (state >> _SHIFT)) + _ODD
+
+
+@kernel
+def mix(state, values):
+    """Mix a value into the state of each row."""
+    for i in range(state.shape[0]):
+        state[i] = _mixed(state[i], values[i])
+
+
+@kernel
+def mix_runs(state, ends, values):
+    """Mix ``values[ends[i] : ends[i + 1]]`` into the state of row i, and how many there are."""
+    for i in range(state.shape[0]):
+        now = state[i]
+        for place in range(ends[i], ends[i + 1]):
+            now = _mixed(now, values[place])
+        state[i] = _mixed(now, np.uint64(ends[i + 1] - ends[i]))
+
+
+@kernel
+def mix_bytes(state, ends, data):
+    """The same with bytes, eight at a time."""
+    for i in range(state.shape[0]):
+        now = state[i]
+        word = np.uint64(0)
+        filled = 0
+        for place in range(ends[i], ends[i + 1]):
+            word = (word << _BYTE) | np.uint64(data[place])
+            filled += 1
+            if filled == 8:
+                now = _mixed(now, word)
+                word = np.uint64(0)
+                filled = 0
+        state[i] = _mixed(_mixed(now, word), np.uint64(ends[i + 1] - ends[i]))

@@ -1,0 +1,1 @@
+"""Slackwater on Spark: pack, exchange, operator, unpack. Decode, delegate, encode."""

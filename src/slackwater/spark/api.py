@@ -1,0 +1,337 @@
+"""`Query.stream`: DataFrames in, a DataFrame of results out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.types import (
+    BooleanType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from slackwater.engine.checks import Checks
+from slackwater.engine.output import LATE, RESULT_TS, Shape
+from slackwater.errors import DataError, QueryError, SlackwaterError
+from slackwater.events import check_time_column
+from slackwater.query import Query
+from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
+from slackwater.spark.job import NOW, Job
+from slackwater.spark.metrics import NAME, observed
+from slackwater.spark.operator import ShardProcessor, run_batch
+from slackwater.spark.pack import Pack, PackCommands
+from slackwater.spark.partitioning import Partitioning
+from slackwater.spark.session import cores_of
+from slackwater.spark.unpack import KIND, TAGS, Unpack
+from slackwater.units import Duration, to_units
+
+AtEnd = Literal["hold", "flush"]
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_WATERMARK = "spark.watermarkDelayMs"  # in the metadata of a column
+_NOW_IN = {"ms": F.unix_millis, "us": F.unix_micros}
+_ZONES_AHEAD = "14 hours"  # local time may be so far ahead of UTC
+
+
+class SparkError(SlackwaterError, ValueError):
+    """The session or the DataFrames cannot be used like this."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a query is run; see `Query.stream`."""
+
+    arrival: str | None = None
+    shards: int | None = None
+    at_end: AtEnd = "hold"
+    control: str | None = None
+    idle_after: Duration | None = None
+    max_future_skew: Duration | None = "1 hour"
+    rejects: bool = False
+
+
+def stream(query: Query, inputs: Mapping[str, Any], options: Options) -> DataFrame:
+    """The results of `query` over DataFrames."""
+    frames = _frames(query, inputs)
+    spark = frames[0].sparkSession
+    streaming = _is_streaming(query, frames)
+    _check_options(query, options, frames, streaming)
+    job = _job(query, frames, spark, options, streaming)
+    parts = _packed(job, frames, spark, options)
+    if streaming:
+        pieces = _streamed(job, parts)
+    else:
+        pieces = parts.groupBy("shard").applyInArrow(_batch_shard(job), PIECE_SCHEMA)
+    return _unpacked(job, frames, pieces)
+
+
+def results(tagged: DataFrame) -> DataFrame:
+    """The results of a query that was run with ``rejects=True``."""
+    found = tagged.where(F.col(KIND) == "result")
+    return found.drop(KIND, "stream", "reason", "row")
+
+
+def rejects(tagged: DataFrame) -> DataFrame:
+    """The rejected rows of a query run with ``rejects=True``: stream, reason, row (as JSON)."""
+    return tagged.where(F.col(KIND) == "reject").select("stream", "reason", "row")
+
+
+# ---- checks
+
+
+def _frames(query: Query, inputs: Mapping[str, Any]) -> list[DataFrame]:
+    names = ", ".join(query.names)
+    unknown = sorted(set(inputs) - set(query.names))
+    if unknown:
+        msg = f"there is no stream {', '.join(unknown)}; streams are {names}"
+        raise DataError(msg)
+    missing = [name for name in query.names if name not in inputs]
+    if missing:
+        msg = f"there is no DataFrame for stream {', '.join(missing)}; streams are {names}"
+        raise DataError(msg)
+    for name in query.names:
+        if not hasattr(inputs[name], "isStreaming"):
+            got = type(inputs[name]).__name__
+            msg = f"stream {name!r} must be a Spark DataFrame, got {got}"
+            raise DataError(msg)
+    return [inputs[name] for name in query.names]
+
+
+def _is_streaming(query: Query, frames: Sequence[DataFrame]) -> bool:
+    kinds = {name: f.isStreaming for name, f in zip(query.names, frames, strict=True)}
+    if len(set(kinds.values())) > 1:
+        said = ", ".join(f"{n} is {'streaming' if s else 'batch'}" for n, s in kinds.items())
+        msg = (
+            f"all DataFrames must be streaming, or all batch; got: {said}. To join a stream with a "
+            "table that does not change, use Spark's own join"
+        )
+        raise SparkError(msg)
+    return all(kinds.values())
+
+
+def _check_options(
+    query: Query, options: Options, frames: Sequence[DataFrame], streaming: bool
+) -> None:
+    if options.at_end not in get_args(AtEnd):
+        msg = f"at_end must be one of 'hold', 'flush', got {options.at_end!r}"
+        raise QueryError(msg)
+    shards = options.shards
+    if shards is not None and (
+        isinstance(shards, bool) or not isinstance(shards, int) or shards < 1
+    ):
+        msg = f"shards must be a whole number not below 1, got {shards!r}"
+        raise QueryError(msg)
+    if query.has_tuple_windows and (shards or 1) > 1:
+        msg = f"tuple-count windows need all events in one place: shards must be 1, got {shards}"
+        raise QueryError(msg)
+    if not streaming and options.control is not None:
+        msg = "control= needs streaming DataFrames, got batch ones"
+        raise SparkError(msg)
+    if streaming and options.at_end == "flush":
+        for name, frame in zip(query.names, frames, strict=True):
+            marked = [f.name for f in frame.schema.fields if _WATERMARK in (f.metadata or {})]
+            if marked:
+                msg = (
+                    "at_end='flush' uses Spark's watermark to see the end of the input, but "
+                    f"stream {name!r} has one on {marked[0]}; leave out withWatermark, Slackwater "
+                    "does not need it"
+                )
+                raise SparkError(msg)
+
+
+def _job(
+    query: Query,
+    frames: Sequence[DataFrame],
+    spark: SparkSession,
+    options: Options,
+    streaming: bool,
+) -> Job:
+    schemas = tuple(map(_arrow_schema, query.names, frames))
+    for stream, schema in zip(query.streams, schemas, strict=True):
+        check_time_column(stream.name, stream.ts, schema)
+        if options.arrival is not None:
+            check_time_column(stream.name, options.arrival, schema, "arrival")
+    _check_time_kinds(query, schemas)
+    partitions = _partitions(spark, streaming)
+    if query.has_tuple_windows:
+        shards = 1
+    else:
+        shards = partitions if options.shards is None else options.shards
+    job = Job(
+        query,
+        schemas,
+        Partitioning.of(query, shards),
+        partitions,
+        options.arrival,
+        _units(options.idle_after, query, "idle_after", least=1),
+        _skew(options, query, schemas),
+        flush_at_end=streaming and options.at_end == "flush",
+        rejects=options.rejects,
+    )
+    Shape.of(query, schemas)  # raise now what is wrong with the columns
+    job.key_types  # noqa: B018
+    Checks(query, schemas)
+    return job
+
+
+def _arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
+    doubled = sorted({c for c in frame.columns if frame.columns.count(c) > 1})
+    if doubled:
+        msg = f"stream {name!r} has more than one column named {', '.join(doubled)}"
+        raise DataError(msg)
+    for field in frame.schema.fields:
+        try:
+            to_arrow_type(field.dataType, timezone="UTC")
+        except Exception as error:  # noqa: BLE001  whatever PySpark says about it
+            kind = field.dataType.simpleString()
+            msg = (
+                f"stream {name!r}: Spark cannot hand column {field.name!r} of type {kind} to "
+                "Python; cast it or leave it out"
+            )
+            raise DataError(msg) from error
+    return to_arrow_schema(frame.schema, timezone="UTC").remove_metadata()
+
+
+def _check_time_kinds(query: Query, schemas: Sequence[pa.Schema]) -> None:
+    """Local time and points in time cannot be compared without a zone."""
+    kinds = [schema.field(s.ts).type for s, schema in zip(query.streams, schemas, strict=True)]
+    zoned = {kind.tz is not None for kind in kinds if pa.types.is_timestamp(kind)}
+    numbers = {pa.types.is_timestamp(kind) or pa.types.is_date(kind) for kind in kinds}
+    if len(zoned) > 1 or len(numbers) > 1:
+        said = ", ".join(f"{s.name}.{s.ts} {k}" for s, k in zip(query.streams, kinds, strict=True))
+        msg = f"the time columns of all streams must be of one kind, got {said}"
+        raise DataError(msg)
+
+
+def _units(length: Duration | None, query: Query, what: str, least: int = 0) -> int | None:
+    if length is None:
+        return None
+    units = to_units(length, query.unit, what)
+    if units < least:
+        msg = f"{what} must be at least {least} {query.unit}, got {length!r}"
+        raise QueryError(msg)
+    return units
+
+
+def _skew(options: Options, query: Query, schemas: Sequence[pa.Schema]) -> int | None:
+    skew = _units(options.max_future_skew, query, "max_future_skew")
+    kinds = [schema.field(s.ts).type for s, schema in zip(query.streams, schemas, strict=True)]
+    is_local = any(not pa.types.is_timestamp(kind) or kind.tz is None for kind in kinds)
+    if skew is not None and is_local and pa.types.is_temporal(kinds[0]):
+        return skew + to_units(_ZONES_AHEAD, query.unit, "zones")
+    return skew
+
+
+def _partitions(spark: SparkSession, streaming: bool) -> int:
+    partitions = int(str(spark.conf.get(_PARTITIONS)))
+    cores = cores_of(spark)
+    if streaming and cores is not None and partitions > 4 * cores:
+        msg = (
+            f"{_PARTITIONS} is {partitions}, on {cores} cores: each of them costs time in every "
+            f"micro-batch. Set it to the number of cores, {cores}, and at most to {4 * cores}, "
+            "before the query starts (it stays as it is in a checkpoint)"
+        )
+        raise SparkError(msg)
+    if streaming and spark.conf.get(_PROVIDER) != _ROCKS_DB:
+        msg = (
+            f"Slackwater keeps its state in RocksDB: set {_PROVIDER} to {_ROCKS_DB}, "
+            f"got {spark.conf.get(_PROVIDER)}"
+        )
+        raise SparkError(msg)
+    return partitions
+
+
+# ---- the plan
+
+
+def _packed(
+    job: Job, frames: Sequence[DataFrame], spark: SparkSession, options: Options
+) -> DataFrame:
+    """The parts of all streams, in name order, and the commands."""
+    by_name = sorted(range(len(frames)), key=lambda s: job.query.names[s])
+    schema = PART_SCHEMA + f", {BATCH_CLOCK} timestamp" * job.flush_at_end
+    parts = [_with_now(job, frames[s]).mapInArrow(Pack(job, s), schema) for s in by_name]
+    if options.control is not None:
+        files = spark.readStream.text(str(options.control), wholetext=True)
+        named = files.select(F.col("_metadata.file_name"), "value")
+        parts.append(named.mapInArrow(PackCommands(job), schema))
+    union = parts[0]
+    for more in parts[1:]:
+        union = union.unionAll(more)
+    return union
+
+
+def _with_now(job: Job, frame: DataFrame) -> DataFrame:
+    if not job.needs_now:
+        return frame
+    return frame.withColumn(NOW, _NOW_IN[job.query.unit](F.current_timestamp()))
+
+
+def _streamed(job: Job, parts: DataFrame) -> DataFrame:
+    if not job.flush_at_end:
+        return parts.groupBy("shard").transformWithStateInPandas(
+            ShardProcessor(job), PIECE_SCHEMA, "Append", "None"
+        )
+    # The clock ticks once per micro-batch, so its watermark passes the operator's timers only when
+    # Spark runs a batch without data: at the end. The column must not reach the operator, or Spark
+    # would call the whole first batch late.
+    ticking = parts.withWatermark(BATCH_CLOCK, "0 seconds").drop(BATCH_CLOCK)
+    return ticking.groupBy("shard").transformWithStateInPandas(
+        ShardProcessor(job), PIECE_SCHEMA, "Append", "EventTime"
+    )
+
+
+def _batch_shard(job: Job) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """A shard of a batch query as `applyInArrow` calls it."""
+
+    def run(
+        key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for blob in run_batch(job, rows, job.shard_keys.index(key[0].as_py())):
+            columns = [pa.array([value], kind) for value, kind in zip(blob, PIECES, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, ["kind", "data", "numbers"])
+
+    return run
+
+
+def _unpacked(job: Job, frames: Sequence[DataFrame], pieces: DataFrame) -> DataFrame:
+    """Blobs as rows; metrics are observed and taken out."""
+    names = job.query.names
+    shape = Shape.of(job.query, job.schemas)
+    time = shape.schema.field(0).type
+    zoned = TimestampNTZType() if getattr(time, "tz", None) is None else TimestampType()
+    fields = [StructField(RESULT_TS, zoned if pa.types.is_timestamp(time) else LongType(), False)]
+    if shape.counts:
+        fields.append(StructField("n", LongType(), False))
+    else:
+        for name, frame in zip(names, frames, strict=True):
+            fields += [
+                StructField(f"{name}_{f.name}", f.dataType, True, _plain(f.metadata))
+                for f in frame.schema.fields
+            ]
+        if job.query.late == "emit":
+            fields.append(StructField(LATE, BooleanType(), False))
+    if job.rejects:
+        fields = [StructField(f.name, f.dataType, True, f.metadata) for f in fields]
+        fields = [StructField(name, StringType()) for name in TAGS] + fields
+    schema = StructType(fields)
+    blobs = pieces.observe(NAME, *observed(job)).drop("numbers")
+    return blobs.mapInArrow(Unpack(to_arrow_schema(schema, timezone="UTC")), schema)
+
+
+def _plain(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Metadata without Spark's watermark: results have none until somebody gives them one."""
+    return {name: value for name, value in (metadata or {}).items() if name != _WATERMARK}

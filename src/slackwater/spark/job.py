@@ -1,0 +1,113 @@
+"""What every stage of a streamed query knows: plain data, made once and sent to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.engine.snapshot import described
+from slackwater.errors import DataError
+from slackwater.events import flat, time_in_units
+from slackwater.kernels.records import I64
+from slackwater.query import Query
+from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
+
+NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the user's columns
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query over DataFrames of known schemas."""
+
+    query: Query
+    schemas: tuple[pa.Schema, ...]
+    partitioning: Partitioning
+    partitions: int  # of Spark's shuffle
+    arrival: str | None
+    idle_after: int | None  # in units
+    max_future_skew: int | None  # in units
+    flush_at_end: bool = False  # of a stream
+    rejects: bool = False
+
+    @cached_property
+    def shard_keys(self) -> list[int]:
+        """The grouping key of each shard."""
+        return shard_keys(self.partitioning.shards, self.partitions)
+
+    @cached_property
+    def key_types(self) -> list[pa.DataType]:
+        """The types in which keys are hashed."""
+        return self.partitioning.key_types(self.schemas)
+
+    @property
+    def schema_of(self) -> dict[str, pa.Schema]:
+        """The schemas by stream name."""
+        return dict(zip(self.query.names, self.schemas, strict=True))
+
+    def expected_partition(self, shard: int) -> int:
+        """The shuffle partition on which `shard` must find itself."""
+        return partition_of(self.shard_keys[shard], self.partitions)
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """What must not change while the checkpoint lives, by name."""
+        return {
+            "shards": self.partitioning.shards,
+            "partitioning": str(self.partitioning),
+            "arrival": self.arrival,
+            **described(self.query, self.schemas),
+        }
+
+    @cached_property
+    def identity(self) -> str:
+        """All that decides what a shard does; equal jobs may share a living engine."""
+        query = self.query
+        free = (query.goal, query.retention, query.late, query.strict)
+        return repr((self.fingerprint, free, self.idle_after, self.max_future_skew))
+
+    # ---- arrival and belief
+
+    @property
+    def believes_arrival(self) -> bool:
+        """Whether event times are held against the arrival: both are timestamps then."""
+        return self.arrival is not None and all(
+            pa.types.is_timestamp(schema.field(name).type)
+            for schema, stream in zip(self.schemas, self.query.streams, strict=True)
+            for name in (self.arrival, stream.ts)
+        )
+
+    @property
+    def needs_now(self) -> bool:
+        """Whether event times are held against the time of the micro-batch."""
+        return self.max_future_skew is not None and not self.believes_arrival
+
+    def latest(self, now: int | None) -> int | None:
+        """The latest time that a whole micro-batch believes."""
+        return None if now is None or self.max_future_skew is None else now + self.max_future_skew
+
+    def latest_of(self, n: int, arrival: I64 | None, now: int | None) -> I64 | None:
+        """The latest time that is believed, for each of `n` rows."""
+        if self.max_future_skew is None:
+            return None
+        if self.believes_arrival and arrival is not None:
+            return arrival + self.max_future_skew
+        latest = self.latest(now)
+        return None if latest is None else np.broadcast_to(np.int64(latest), n)
+
+    def arrivals(self, stream: int, table: pa.Table) -> I64 | None:
+        """The arrival of each row as a number, if there is a column for it."""
+        if self.arrival is None:
+            return None
+        values, good = time_in_units(flat(table.column(self.arrival)), self.query.unit)
+        if not good.all():
+            got = table.column(self.arrival)[int(np.flatnonzero(~good)[0])].as_py()
+            msg = (
+                f"stream {self.query.names[stream]!r}: arrival column {self.arrival!r} must be "
+                f"set in each row, got {got!r}"
+            )
+            raise DataError(msg)
+        return values

@@ -1,0 +1,110 @@
+"""What a streamed query tells about itself: `query.lastProgress.observedMetrics["slackwater"]`.
+
+Each shard adds one row of numbers to its output, once per micro-batch. They are folded into one
+observed row and removed before the sink. Counters run since the first start of the query.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, get_args
+
+from slackwater.engine.checks import REASONS
+from slackwater.engine.metrics import State
+from slackwater.spark.job import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from slackwater.spark.shard import Shard
+
+NAME = "slackwater"
+
+_STATES = get_args(State)
+_UNKNOWN = -(2**63)  # a time that is not known
+
+# Of the shard: how it is folded over shards.
+_SHARD: dict[str, str] = {
+    "shards": "sum", "produced": "sum", "lost": "sum", "lost_unknown": "sum", "slack": "max",
+    "max_delay": "max", "max_lateness": "max", "stored": "sum", "copies": "sum",
+    "state_bytes": "sum", "restored": "sum", "refused_commands": "max",
+}  # fmt: skip
+_COUNTS = ("arrivals", "in_order", "late_kept", "late_dropped", "buffered", "shed", "behind")
+_REASONS = tuple(reason.replace(" ", "_") for reason in REASONS[1:])
+_STREAM: dict[str, str] = {
+    **dict.fromkeys(_COUNTS, "sum"),
+    **dict.fromkeys(_REASONS, "sum"),
+    "local_time": "max",
+    "state": "max",
+}
+
+
+def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
+    """The metrics of one shard, in the order that `observed` reads."""
+    metrics = shard.engine.metrics()
+    copies = sum(
+        stream.arrivals for s, stream in enumerate(metrics.streams.values()) if not shard.counts(s)
+    )
+    own = [
+        1, metrics.produced, metrics.lost, metrics.lost_unknown, metrics.slack, metrics.max_delay,
+        metrics.max_lateness, metrics.stored, copies, shard.notes.state_bytes, int(restored),
+        refused,
+    ]  # fmt: skip
+    for s, stream in enumerate(metrics.streams.values()):
+        counts = [getattr(stream, name) for name in _COUNTS[:-1]] + [shard.notes.behind[s]]
+        counts += [stream.rejected.get(reason, 0) for reason in REASONS[1:]]
+        own += counts if shard.counts(s) else [0] * len(counts)
+        time = _UNKNOWN if stream.local_time is None else stream.local_time
+        own += [time, _STATES.index(stream.state)]
+    return own
+
+
+def observed(job: Job) -> list[Column]:
+    """The expressions that fold the numbers of all shards into one row."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    def fold(first: int, how: dict[str, str]) -> dict[str, Column]:
+        return {
+            name: getattr(F, function)(F.col("numbers")[first + place])
+            for place, (name, function) in enumerate(how.items())
+        }
+
+    of_shard = fold(0, _SHARD)
+    of_stream = [fold(len(_SHARD) + s * len(_STREAM), _STREAM) for s in range(len(job.schemas))]
+    totals = {
+        name: reduce(add, [folded[name] for folded in of_stream]) for name in (*_COUNTS, *_REASONS)
+    }
+    true = of_shard["produced"] + of_shard["lost"]
+    columns = {
+        **{name: totals[name] for name in _COUNTS},
+        "rejected": _rejected(totals),
+        **of_shard,
+        "recall": F.when(true > 0, of_shard["produced"] / true),
+        "streams": F.struct(
+            *(
+                _stream(folded).alias(n)
+                for n, folded in zip(job.query.names, of_stream, strict=True)
+            )
+        ),
+    }
+    return [column.alias(name) for name, column in columns.items()]
+
+
+def _stream(folded: dict[str, Column]) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    state = F.element_at(F.array(*map(F.lit, _STATES)), folded["state"].cast("int") + 1)
+    known = folded["local_time"] > F.lit(_UNKNOWN)
+    columns = {name: folded[name] for name in _COUNTS} | {
+        "rejected": _rejected(folded),
+        "local_time": F.when(known, folded["local_time"]),
+        "state": state,
+    }
+    return F.struct(*(column.alias(name) for name, column in columns.items()))
+
+
+def _rejected(counts: dict[str, Column]) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.struct(*(counts[reason].alias(reason) for reason in _REASONS))

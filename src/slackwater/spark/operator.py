@@ -1,0 +1,171 @@
+"""The operator behind the shuffle: one call per shard and micro-batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.taskcontext import TaskContext
+
+from slackwater.engine.output import Output
+from slackwater.errors import DataError, SnapshotError
+from slackwater.spark.blobs import CONTROL, METRICS, REJECTS, RESULTS, Part, cut, to_ipc
+from slackwater.spark.commands import Command
+from slackwater.spark.job import Job
+from slackwater.spark.metrics import numbers
+from slackwater.spark.shard import KEPT, Rejects, Shard
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
+
+
+class ShardProcessor(StatefulProcessor):
+    """A shard on Spark: its header is a value, its chunks are a map by name."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called by Spark before anything else."""
+        self._handle = handle
+        self._header = handle.getValueState("header", "data binary")
+        self._chunks = handle.getMapState("chunks", "name string", "data binary")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """A micro-batch."""
+        number = self._job.shard_keys.index(int(key[0]))
+        self._check_partition(number)
+        shard, restored = self._shard(number)
+        parts, commands, refused = read(self._job, _rows(rows))
+        for blob in _encoded(self._job, shard.feed(parts, commands)):
+            yield _frame(*blob)
+        yield self._save(shard, restored, refused)
+        if self._job.flush_at_end:
+            self._set_timer(timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """All sources are quiet: the end of the input."""
+        shard, restored = self._shard(self._job.shard_keys.index(int(key[0])))
+        for blob in _encoded(self._job, shard.flush()):
+            yield _frame(*blob)
+        yield self._save(shard, restored, 0)
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    # ---- state
+
+    def _shard(self, number: int) -> tuple[Shard, bool]:
+        """The shard, and whether it came from the checkpoint (and not from this process)."""
+        saved = self._header.get()
+        if saved is None:
+            return Shard.new(self._job, number), False
+        header = bytes(saved[0])
+        before = KEPT.restorations
+        shard = KEPT.take(self._job, number, header, self._read_chunk)
+        return shard, KEPT.restorations > before
+
+    def _read_chunk(self, name: str) -> bytes:
+        data = self._chunks.getValue((name,))
+        if data is None:
+            msg = f"the checkpoint is damaged: chunk {name} is missing"
+            raise SnapshotError(msg)
+        return bytes(data[0])
+
+    def _save(self, shard: Shard, restored: bool, refused: int) -> pd.DataFrame:
+        header, saved = shard.save()
+        for name, data in saved.new.items():
+            self._chunks.updateValue((name,), (data,))
+        for name in saved.gone:
+            self._chunks.removeKey((name,))
+        self._header.update((header,))
+        told = numbers(shard, restored, refused)
+        KEPT.put(header, shard, saved.new)
+        return _frame(METRICS, None, told)
+
+    def _set_timer(self, timers: TimerValues) -> None:
+        """A timer that fires in the first micro-batch that has no data."""
+        for due in list(self._handle.listTimers()):
+            self._handle.deleteTimer(due)
+        self._handle.registerTimer(timers.getCurrentWatermarkInMs() + 1)
+
+    def _check_partition(self, number: int) -> None:
+        """Spark keeps the shuffle partitions of a checkpoint, whatever the session says."""
+        context = TaskContext.get()
+        if context is None:  # in TwsTester
+            return
+        expected, got = self._job.expected_partition(number), context.partitionId()
+        if expected != got:
+            msg = (
+                f"the checkpoint was made with another number of shuffle partitions than the "
+                f"{self._job.partitions} of this session (shard {number} belongs to partition "
+                f"{expected}, got {got}); set spark.sql.shuffle.partitions as it was"
+            )
+            raise SnapshotError(msg)
+
+
+def run_batch(job: Job, rows: Iterable[dict[str, Any]], number: int) -> Iterator[Blob]:
+    """A shard of a batch query: everything at once, from nothing to the end."""
+    shard = Shard.new(job, number)
+    parts, commands, refused = read(job, rows)
+    yield from _encoded(job, shard.feed(parts, commands, at_end=True))
+    yield METRICS, None, numbers(shard, False, refused)
+
+
+def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Command], int]:
+    """Parts, commands in the order of their files' names, and how many commands were refused."""
+    parts, texts, commands, refused = [], [], [], 0
+    for row in rows:
+        if row["stream"] == CONTROL:
+            texts.append(bytes(row["data"]).decode())
+            continue
+        parts.append(Part.read(int(row["stream"]), bytes(row["clock"]), row["data"]))
+    for text in sorted(texts):
+        try:
+            _, command = text.split("\n", 1)
+            commands.append(Command.parse(command, job.query.names, job.query.unit))
+        except DataError:  # somebody's mistake must not stop the query for ever
+            refused += 1
+    return parts, commands, refused
+
+
+def _rows(frames: Iterator[pd.DataFrame]) -> Iterator[dict[str, Any]]:
+    for frame in frames:
+        yield from frame.to_dict("records")  # type: ignore[misc]
+
+
+def _encoded(job: Job, outputs: Iterator[Output | Rejects]) -> Iterator[Blob]:
+    for output in outputs:
+        if isinstance(output, Output):
+            for table in cut(output.table, "a result"):
+                if table.num_rows:
+                    yield RESULTS, to_ipc(table), None
+        elif job.rejects:
+            for table in cut(_rejected_rows(job, output), "a rejected row"):
+                yield REJECTS, to_ipc(table), None
+
+
+def _rejected_rows(job: Job, rejects: Rejects) -> pa.Table:
+    rows = [json.dumps(row, default=str) for row in rejects.rows.to_pylist()]
+    names = [job.query.names[rejects.stream]] * len(rows)
+    return pa.table({"stream": names, "reason": rejects.reasons, "row": rows})
+
+
+def _frame(kind: int, data: bytes | None, numbers: list[int] | None) -> pd.DataFrame:
+    return pd.DataFrame({"kind": [kind], "data": [data], "numbers": [numbers]})

@@ -1,0 +1,150 @@
+"""The arrivals of a micro-batch in an order that a replay repeats.
+
+Spark hands the parts of a batch over in any order, and lays the rows out anew when it repeats a
+batch on other cores. So they are sorted by what they are: with an arrival column by (arrival,
+stream, ts, row), else a micro-batch is one instant and sorted by (ts, stream, row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.events import Batch, flat, time_in_units
+from slackwater.hashing import hash_rows
+from slackwater.kernels.records import BEFORE, I64
+from slackwater.spark.blobs import Part
+from slackwater.spark.job import Job
+
+
+class Ordered(NamedTuple):
+    """The arrivals, the last of them, and how many came with a number that had passed."""
+
+    batch: Batch
+    last: int
+    behind: list[int]  # by stream
+
+
+def in_order(job: Job, parts: Sequence[Part], local: Sequence[int], last: int) -> Ordered:
+    """Sort the parts of a micro-batch.
+
+    `local` has the local time of each stream, `last` the last arrival before. A number below it
+    counts as arriving now.
+    """
+    m = len(job.schemas)
+    tables, arrivals, behind, latest = [], [], [], []
+    for s in range(m):
+        own = [part for part in parts if part.stream == s]
+        table = pa.concat_tables([job.schemas[s].empty_table(), *(part.table for part in own)])
+        arrival = job.arrivals(s, table)
+        behind.append(0 if arrival is None else int(np.count_nonzero(arrival < last)))
+        now = _limits(job, own, arrival)
+        order, key = _sorted(job, s, table, arrival, last)
+        tables.append(table.take(pa.array(order)).combine_chunks())
+        arrivals.append(key)
+        if now is not None:
+            latest.append(now[order])
+    if job.arrival is None:
+        batch = _one_instant(tables, arrivals, _ticks_at_end(job, parts, local))
+    else:
+        ticks = [_ticks(job, parts, s, local[s], last) for s in range(m)]
+        batch = _by_arrival(tables, arrivals, ticks)
+        last = max([last, *(int(part.arrival[-1]) for part in parts if len(part.arrival))])
+    return Ordered(replace(batch, latest=tuple(latest)), last, behind)
+
+
+def _limits(job: Job, parts: Sequence[Part], arrival: I64 | None) -> I64 | None:
+    """The latest time that is believed, for each row of a stream."""
+    if job.max_future_skew is None:
+        return None
+    if job.believes_arrival and arrival is not None:
+        return arrival + job.max_future_skew
+    limits = [np.full(part.table.num_rows, part.latest, np.int64) for part in parts]
+    return np.concatenate([np.empty(0, np.int64), *limits])
+
+
+def _sorted(
+    job: Job, stream: int, table: pa.Table, arrival: I64 | None, last: int
+) -> tuple[I64, I64]:
+    """The order of the rows of a stream, and in that order what they are merged by."""
+    ts, good = time_in_units(flat(table.column(job.query.streams[stream].ts)), job.query.unit)
+    ts = np.where(good, ts, BEFORE)
+    if arrival is None:
+        order = np.argsort(ts, kind="stable")
+        key = ts[order]
+        same = key[1:] == key[:-1]
+    else:
+        now = np.maximum(arrival, last)
+        order = np.lexsort((ts, now))
+        key = now[order]
+        times = ts[order]
+        same = (key[1:] == key[:-1]) & (times[1:] == times[:-1])
+    if same.any():
+        order = _break_ties(table, order, same)
+    return order, key
+
+
+def _break_ties(table: pa.Table, order: I64, same: np.ndarray) -> I64:
+    """Sort rows that are equal so far by their content."""
+    tied = np.zeros(len(order), bool)
+    tied[1:] |= same
+    tied[:-1] |= same
+    group = np.cumsum(np.concatenate([[True], ~same]))[tied]
+    places = np.flatnonzero(tied)
+    content = hash_rows(table.take(pa.array(order[places])).columns)
+    order = order.copy()
+    order[places] = order[places[np.lexsort((content, group))]]
+    return order
+
+
+# ---- merging the streams
+
+
+def _one_instant(tables: Sequence[pa.Table], times: Sequence[I64], ticks: Sequence[I64]) -> Batch:
+    """Rows by (ts, stream), then the ticks."""
+    stream = np.repeat(np.arange(len(tables), dtype=np.uint8), [len(t) for t in times])
+    merged = np.argsort(np.concatenate(times), kind="stable")
+    turns = [np.full(len(t), len(tables) + s, np.uint8) for s, t in enumerate(ticks)]
+    return Batch(tuple(tables), np.concatenate([stream[merged], *turns]), None, tuple(ticks))
+
+
+def _by_arrival(
+    tables: Sequence[pa.Table], arrivals: Sequence[I64], ticks: Sequence[tuple[I64, I64]]
+) -> Batch:
+    """Rows and ticks by (arrival, stream)."""
+    m = len(tables)
+    when = np.concatenate([*arrivals, *(arrival for arrival, _ in ticks)])
+    counts = [len(a) for a in arrivals] + [len(a) for a, _ in ticks]
+    turn = np.repeat(np.arange(2 * m, dtype=np.uint8), counts)
+    rank = np.repeat(np.array([2 * (t % m) + t // m for t in range(2 * m)], np.uint8), counts)
+    merged = np.lexsort((rank, when))
+    return Batch(tuple(tables), turn[merged], when[merged], tuple(time for _, time in ticks))
+
+
+def _ticks(job: Job, parts: Sequence[Part], stream: int, local: int, last: int) -> tuple[I64, I64]:
+    """The clock of a stream: arrivals at which its local time rose, and to what."""
+    nothing = np.empty(0, np.int64)
+    if job.partitioning.shards == 1 or job.partitioning.is_copied(stream):
+        return nothing, nothing  # this shard sees every row itself
+    own = [part for part in parts if part.stream == stream]
+    arrival = np.maximum(np.concatenate([nothing, *(part.arrival for part in own)]), last)
+    time = np.concatenate([nothing, *(part.time for part in own)])
+    order = np.lexsort((time, arrival))
+    arrival, time = arrival[order], time[order]
+    before = np.concatenate([[local], np.maximum.accumulate(np.maximum(time, local))[:-1]])
+    rose = time > before[: len(time)]
+    return arrival[rose], time[rose]
+
+
+def _ticks_at_end(job: Job, parts: Sequence[Part], local: Sequence[int]) -> list[I64]:
+    """The local time of each stream at the end of the instant, where it rose."""
+    ticks = []
+    for s in range(len(job.schemas)):
+        times = [int(part.time.max()) for part in parts if part.stream == s and len(part.time)]
+        rose = max(times, default=BEFORE) > local[s] and job.partitioning.shards > 1
+        ticks.append(np.array([max(times)] if rose else [], np.int64))
+    return ticks

@@ -1,0 +1,137 @@
+"""Before the shuffle: rows of one stream become blobs, one per shard (`mapInArrow`).
+
+Every shard gets a part from every call, if only an empty one: its clock tells how far the stream
+is, arrival by arrival. A clock made of the maxima of whole batches would not do: delays measured on
+a quiet shard would depend on how the batches are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.engine.checks import Checks
+from slackwater.kernels.records import BEFORE, I64
+from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, clock_bytes, cut, to_ipc
+from slackwater.spark.job import NOW, Job
+
+_PER_MS = {"ms": 1, "us": 1000}
+
+
+@dataclass(frozen=True)
+class Pack:
+    """The pack stage of one stream."""
+
+    job: Job
+    stream: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Arrow batches of the stream's rows in, rows of `PARTS` out."""
+        gathered: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:  # a session may cut them very small
+            gathered.append(batch)
+            size += batch.nbytes
+            if size >= PIECE * self.job.partitioning.shards:
+                yield from self._pack(gathered)
+                gathered, size = [], 0
+        yield from self._pack(gathered)
+
+    def _pack(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = pa.Table.from_batches(batches) if batches else None
+        if table is None or table.num_rows == 0:
+            return  # silence says that nothing was delivered
+        now = None
+        if NOW in table.column_names:
+            now = table.column(NOW)[0].as_py()
+            table = table.drop_columns([NOW])
+        table = table.cast(self.job.schemas[self.stream]).combine_chunks()
+        clock = self._clock(table, now)
+        for shard, own in self._split(table):
+            what = f"stream {self.job.query.names[self.stream]!r}"
+            parts = [to_ipc(part) for part in cut(own, what)]
+            for number, data in enumerate(parts):
+                told = clock if number == 0 else clock_bytes(self.job.latest(now))
+                yield _row(self.job, (self.job.shard_keys[shard], self.stream, told, data))
+
+    def _clock(self, table: pa.Table, now: int | None) -> bytes:
+        """When the local time of the stream rose, as far as these rows can tell."""
+        job = self.job
+        arrival = job.arrivals(self.stream, table)
+        latest = job.latest_of(table.num_rows, arrival, now)
+        ts, reason = self._checks.times(self.stream, table, latest)
+        ts = np.where(reason == 0, ts, BEFORE)  # what is rejected moves no clock
+        if arrival is None or job.partitioning.shards == 1:  # with one shard the rows tell the rest
+            return clock_bytes(job.latest(now), *_end(arrival, ts))
+        order = np.lexsort((ts, arrival))
+        steps = _staircase(arrival[order], ts[order], _PER_MS[job.query.unit])
+        whole = map(np.concatenate, zip(steps, _end(arrival, ts), strict=True))
+        return clock_bytes(job.latest(now), *whole)
+
+    @cached_property
+    def _checks(self) -> Checks:
+        return Checks(self.job.query, self.job.schemas)
+
+    def _split(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        partitioning = self.job.partitioning
+        if partitioning.shards == 1 or partitioning.is_copied(self.stream):
+            for shard in range(partitioning.shards):
+                yield shard, table
+            return
+        of = partitioning.shard_of(self.stream, table, self.job.key_types)
+        order = np.argsort(of, kind="stable")
+        sorted_rows = table.take(pa.array(order))
+        ends = np.searchsorted(of[order], np.arange(partitioning.shards + 1))
+        for shard, (begin, end) in enumerate(zip(ends, ends[1:], strict=False)):
+            yield shard, sorted_rows.slice(begin, end - begin)
+
+
+def _staircase(arrival: I64, ts: I64, per_ms: int) -> tuple[I64, I64]:
+    """Arrivals at which the largest time rose, and to what; at most one step per ms."""
+    largest = np.maximum.accumulate(ts // per_ms)
+    rose = np.ones(len(largest), bool)
+    rose[1:] = largest[1:] > largest[:-1]
+    return arrival[rose], ts[rose]
+
+
+def _end(arrival: I64 | None, ts: I64) -> tuple[I64, I64]:
+    """The last arrival and the largest time."""
+    last = np.zeros(1, np.int64) if arrival is None else arrival.max(keepdims=True)
+    return last, ts.max(keepdims=True)
+
+
+@dataclass(frozen=True)
+class PackCommands:
+    """The pack stage of the control directory: each command goes to every shard."""
+
+    job: Job
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """(name, text) of files in, rows of `PARTS` out."""
+        for batch in batches:
+            for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for key in self.job.shard_keys:
+                    text_of = f"{name}\n{text}".encode()
+                    yield _row(self.job, (key, CONTROL, clock_bytes(None), text_of))
+
+
+def _row(job: Job, values: tuple[Any, ...]) -> pa.RecordBatch:
+    columns = [pa.array([value], kind) for value, kind in zip(values, PARTS.types, strict=True)]
+    if not job.flush_at_end:
+        return pa.RecordBatch.from_arrays(columns, schema=PARTS)
+    second = pa.array([_batch_number() + 1], pa.timestamp("s", "UTC"))
+    columns.append(second.cast(pa.timestamp("us", "UTC")))
+    return pa.RecordBatch.from_arrays(columns, [*PARTS.names, BATCH_CLOCK])
+
+
+def _batch_number() -> int:
+    """The number of the micro-batch that this task works for."""
+    from pyspark.taskcontext import TaskContext  # noqa: PLC0415  only where Spark runs anyway
+
+    context = TaskContext.get()
+    return int(context.getLocalProperty("streaming.sql.batchId") or 0) if context else 0

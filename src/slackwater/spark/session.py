@@ -1,0 +1,61 @@
+"""A local Spark session with everything that Slackwater needs; users may bring their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+_SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": STATE_PROVIDER,
+    # write what changed, not a snapshot of RocksDB, with each micro-batch
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(
+    name: str = "slackwater", cores: int | None = None, settings: dict[str, Any] | None = None
+) -> SparkSession:
+    """A local session, or the one that runs.
+
+    Parameters
+    ----------
+    name
+        What Spark calls it.
+    cores
+        How many cores it uses, and into how many partitions it shuffles; by default all.
+    settings
+        Further Spark settings, by name; they come before ours.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else any python3 on the PATH
+    own_java = Path(sys.prefix) / "bin" / "java"  # see tools/ensure_java.py
+    if own_java.exists():
+        os.environ["JAVA_HOME"] = sys.prefix
+    cores = cores or os.cpu_count() or 1
+    builder = SparkSession.builder.appName(name).master(f"local[{cores}]")
+    chosen = _SETTINGS | {"spark.sql.shuffle.partitions": cores} | (settings or {})
+    for setting, value in chosen.items():
+        builder = builder.config(setting, str(value))
+    spark: SparkSession = builder.getOrCreate()
+    if hasattr(spark, "sparkContext"):
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def cores_of(spark: SparkSession) -> int | None:
+    """How many tasks can run at once; None: nobody says."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:  # noqa: BLE001  a Spark Connect client has no context, and says so in its way
+        pass
+    master = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", str(spark.conf.get("spark.master", "")))
+    return int(master[1]) if master else None

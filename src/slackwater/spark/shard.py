@@ -1,0 +1,221 @@
+"""One shard between two micro-batches: decode, delegate to the engine, encode. Knows no Spark.
+
+Its state is a header and the chunks of `engine.snapshot`. A worker keeps the engine alive: if the
+next header it sees is the one it wrote, there is nothing to restore. If another worker had the
+shard in between, most chunks are still known by their names, and only new ones are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from slackwater.engine.checks import REASONS
+from slackwater.engine.engine import Engine
+from slackwater.engine.output import Output
+from slackwater.engine.snapshot import (
+    Archive,
+    Chunk,
+    Saved,
+    check_same,
+    chunk_from,
+    framed,
+    restore_archive,
+    sections,
+)
+from slackwater.kernels.records import BEFORE
+from slackwater.spark.blobs import PIECE, Part
+from slackwater.spark.commands import Command
+from slackwater.spark.job import Job
+from slackwater.spark.order import in_order
+
+ReadChunk = Callable[[str], bytes]
+
+_MOST_ENGINES = 8  # kept alive by a worker
+_MOST_CHUNK_BYTES = 512 * 2**20
+
+
+@dataclass
+class Notes:
+    """What a shard remembers beside its engine."""
+
+    last_arrival: int = BEFORE
+    behind: list[int] = field(default_factory=list)  # arrivals with a number that had passed
+    state_bytes: int = 0
+    chunk_sizes: dict[str, int] = field(default_factory=dict)
+
+
+class Rejects(NamedTuple):
+    """Rejected rows of one stream, with their reasons."""
+
+    stream: int
+    rows: pa.Table
+    reasons: list[str]
+
+
+class Shard:
+    """The join of one shard: an engine, its archive and some notes."""
+
+    def __init__(self, job: Job, number: int, archive: Archive, notes: Notes) -> None:
+        self.job = job
+        self.number = number
+        self.archive = archive
+        self.notes = notes
+
+    @property
+    def engine(self) -> Engine:
+        """The engine."""
+        return self.archive.engine
+
+    @classmethod
+    def new(cls, job: Job, number: int) -> Shard:
+        """A shard that has seen nothing yet."""
+        engine = Engine(
+            job.query,
+            job.schema_of,
+            common_clock=job.partitioning.shards > 1,
+            idle_after=job.idle_after,
+        )
+        return cls(job, number, Archive(engine), Notes(behind=[0] * len(job.schemas)))
+
+    # ---- work
+
+    def feed(
+        self, parts: Sequence[Part], commands: Sequence[Command], at_end: bool = False
+    ) -> Iterator[Output | Rejects]:
+        """Take in a micro-batch: what is commanded, the rows, and the end if it is the end."""
+        for command in commands:
+            self._obey(command)
+        local = [self.engine.reorder.local(s) for s in range(len(self.job.schemas))]
+        batch, last, behind = in_order(self.job, parts, local, self.notes.last_arrival)
+        self.notes.last_arrival = last
+        self.notes.behind = [n + m for n, m in zip(self.notes.behind, behind, strict=True)]
+        first = [rows.end for rows in self.engine.rows]
+        for output in self.engine.feed_in_pieces(batch, PIECE):
+            yield output
+            yield from self._rejects(output, batch.tables, first)
+        if at_end or any(command.flush for command in commands):
+            yield from self.flush()
+
+    def flush(self) -> Iterator[Output]:
+        """End of input: let everything out."""
+        yield from self.engine.flush_in_pieces(PIECE)
+
+    def _rejects(
+        self, output: Output, tables: Sequence[pa.Table], first: Sequence[int]
+    ) -> Iterator[Rejects]:
+        for rejected in output.rejected:
+            for s in sorted(set(rejected.stream.tolist())):
+                if self.counts(s):
+                    own = rejected.stream == s
+                    rows = tables[s].take(pa.array(rejected.row[own] - first[s]))
+                    yield Rejects(s, rows, [REASONS[r] for r in rejected.reason[own]])
+
+    def counts(self, stream: int) -> bool:
+        """Whether arrivals of `stream` are counted here: those of a copied one only once."""
+        return self.number == 0 or not self.job.partitioning.is_copied(stream)
+
+    def _obey(self, command: Command) -> None:
+        for name in command.finished:
+            self.engine.finish(self.job.query.names.index(name))
+        if command.slack is not None:
+            self.engine.set_slack(command.slack)
+
+    # ---- state
+
+    def save(self) -> tuple[bytes, Saved]:
+        """The header, and what has to happen to the chunks."""
+        saved = self.archive.save()
+        sizes = self.notes.chunk_sizes
+        for name in saved.gone:
+            sizes.pop(name, None)
+        sizes |= {name: len(data) for name, data in saved.new.items()}
+        self.notes.state_bytes = sum(sizes.values()) + len(saved.header)
+        said = {"job": self.job.fingerprint, "notes": vars(self.notes)}
+        header = framed([json.dumps(said, sort_keys=True).encode(), saved.header])
+        return header, saved
+
+    @classmethod
+    def restore(cls, job: Job, number: int, header: bytes, chunk: Callable[[str], Chunk]) -> Shard:
+        """The shard that was saved."""
+        first, inner = sections(header)
+        said = json.loads(first)
+        check_same(said["job"], job.fingerprint, "the checkpoint")
+        archive = restore_archive(
+            inner,
+            chunk,
+            job.query,
+            job.schema_of,
+            common_clock=job.partitioning.shards > 1,
+            idle_after=job.idle_after,
+        )
+        return cls(job, number, archive, Notes(**said["notes"]))
+
+
+# ---- what a worker keeps
+
+
+class Kept:
+    """Engines that are alive in this process, by the header they were saved with, and chunks."""
+
+    def __init__(self) -> None:
+        self._shards: OrderedDict[bytes, Shard] = OrderedDict()
+        self._chunks: OrderedDict[str, Chunk | bytes] = OrderedDict()
+        self._bytes = 0
+        self.restorations = 0
+
+    def take(self, job: Job, number: int, header: bytes, read: ReadChunk) -> Shard:
+        """The shard with this header: alive, or restored."""
+        shard = self._shards.pop(_digest(header), None)
+        if shard is not None and shard.job.identity == job.identity:
+            return shard
+        self.restorations += 1
+        return Shard.restore(job, number, header, lambda name: self._chunk(name, read))
+
+    def put(self, header: bytes, shard: Shard, new: Mapping[str, bytes]) -> None:
+        """Keep `shard` alive for whoever asks for its header."""
+        self._shards[_digest(header)] = shard
+        if len(self._shards) > _MOST_ENGINES:
+            self._shards.popitem(last=False)
+        for name, data in new.items():
+            self._hold(name, data)
+
+    def forget(self) -> None:
+        """Keep nothing; for tests and measurements."""
+        self.__init__()  # type: ignore[misc]
+
+    def _chunk(self, name: str, read: ReadChunk) -> Chunk:
+        known = self._chunks.get(name)
+        if isinstance(known, Chunk):
+            self._chunks.move_to_end(name)
+            return known
+        chunk = chunk_from(known or read(name))
+        self._hold(name, chunk)
+        return chunk
+
+    def _hold(self, name: str, chunk: Chunk | bytes) -> None:
+        """Keep a chunk, as it was written or ready for use; the least used ones make room."""
+        self._bytes += _size(chunk) - _size(self._chunks.pop(name, b""))
+        self._chunks[name] = chunk
+        while self._bytes > _MOST_CHUNK_BYTES and len(self._chunks) > 1:
+            _, oldest = self._chunks.popitem(last=False)
+            self._bytes -= _size(oldest)
+
+
+def _digest(header: bytes) -> bytes:
+    return hashlib.blake2b(header, digest_size=16).digest()
+
+
+def _size(chunk: Chunk | bytes) -> int:
+    if isinstance(chunk, bytes):
+        return len(chunk)
+    return sum(table.nbytes for table in chunk.tables)
+
+
+KEPT = Kept()
