@@ -1,5 +1,9 @@
 """Slackwater joins out-of-order data streams with a quality target instead of a guessed delay."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from slackwater.errors import (
     ConditionError,
     DataError,
@@ -7,8 +11,12 @@ from slackwater.errors import (
     QueryError,
     SlackwaterError,
     SnapshotError,
+    SparkError,
 )
 from slackwater.query import MaxSlack, NoSlack, Query, Slack, Stream, Tuples, join
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = [
     "ConditionError",
@@ -21,7 +29,24 @@ __all__ = [
     "Slack",
     "SlackwaterError",
     "SnapshotError",
+    "SparkError",
     "Stream",
     "Tuples",
     "join",
+    "rejects",
+    "results",
 ]
+
+
+def results(tagged: DataFrame) -> DataFrame:
+    """The results of a query that was streamed with ``rejects=True``."""
+    from slackwater.spark import api
+
+    return api.results(tagged)
+
+
+def rejects(tagged: DataFrame) -> DataFrame:
+    """The rejected rows of a query streamed with ``rejects=True``: stream, reason, row (JSON)."""
+    from slackwater.spark import api
+
+    return api.rejects(tagged)

@@ -23,5 +23,9 @@ class SnapshotError(SlackwaterError, ValueError):
     """A snapshot cannot be restored: damaged, of another version, or of another query."""
 
 
+class SparkError(SlackwaterError, ValueError):
+    """The Spark session or the DataFrames cannot be used like this."""
+
+
 class EngineStoppedError(SlackwaterError, RuntimeError):
     """The engine failed in the middle of a batch and must be restored from a snapshot."""

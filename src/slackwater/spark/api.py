@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from slackwater.engine.checks import Checks
 from slackwater.engine.output import LATE, RESULT_TS, Shape
-from slackwater.errors import DataError, QueryError, SlackwaterError
+from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events import check_time_column
 from slackwater.query import Query
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
@@ -43,10 +43,6 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _WATERMARK = "spark.watermarkDelayMs"  # in the metadata of a column
 _NOW_IN = {"ms": F.unix_millis, "us": F.unix_micros}
 _ZONES_AHEAD = "14 hours"  # local time may be so far ahead of UTC
-
-
-class SparkError(SlackwaterError, ValueError):
-    """The session or the DataFrames cannot be used like this."""
 
 
 @dataclass(frozen=True)
