@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from slackwater.engine.checks import Checks
+from slackwater.engine.engine import Engine
 from slackwater.engine.output import LATE, RESULT_TS, Shape
 from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events import check_time_column
@@ -56,6 +56,7 @@ class Options:
     idle_after: Duration | None = None
     max_future_skew: Duration | None = "1 hour"
     rejects: bool = False
+    keep: bool = True  # engines alive between micro-batches; only measurements say no
 
 
 def stream(query: Query, inputs: Mapping[str, Any], options: Options) -> DataFrame:
@@ -175,10 +176,10 @@ def _job(
         _skew(options, query, schemas),
         flush_at_end=streaming and options.at_end == "flush",
         rejects=options.rejects,
+        keep=options.keep,
     )
-    Shape.of(query, schemas)  # raise now what is wrong with the columns
+    Engine(query, job.schema_of)  # raises what a worker would raise, here and now
     job.key_types  # noqa: B018
-    Checks(query, schemas)
     return job
 
 

@@ -32,6 +32,7 @@ class Job:
     max_future_skew: int | None  # in units
     flush_at_end: bool = False  # of a stream
     rejects: bool = False
+    keep: bool = True  # engines alive between micro-batches
 
     @cached_property
     def shard_keys(self) -> list[int]:

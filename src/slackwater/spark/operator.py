@@ -96,7 +96,8 @@ class ShardProcessor(StatefulProcessor):
             self._chunks.removeKey((name,))
         self._header.update((header,))
         told = numbers(shard, restored, refused)
-        KEPT.put(header, shard, saved.new)
+        if self._job.keep:
+            KEPT.put(header, shard, saved.new)
         return _frame(METRICS, None, told)
 
     def _set_timer(self, timers: TimerValues) -> None:

@@ -165,14 +165,14 @@ class Kept:
     """Engines that are alive in this process, by the header they were saved with, and chunks."""
 
     def __init__(self) -> None:
-        self._shards: OrderedDict[bytes, Shard] = OrderedDict()
+        self._shards: OrderedDict[tuple[int, bytes], Shard] = OrderedDict()
         self._chunks: OrderedDict[str, Chunk | bytes] = OrderedDict()
         self._bytes = 0
         self.restorations = 0
 
     def take(self, job: Job, number: int, header: bytes, read: ReadChunk) -> Shard:
         """The shard with this header: alive, or restored."""
-        shard = self._shards.pop(_digest(header), None)
+        shard = self._shards.pop((number, _digest(header)), None)
         if shard is not None and shard.job.identity == job.identity:
             return shard
         self.restorations += 1
@@ -180,7 +180,7 @@ class Kept:
 
     def put(self, header: bytes, shard: Shard, new: Mapping[str, bytes]) -> None:
         """Keep `shard` alive for whoever asks for its header."""
-        self._shards[_digest(header)] = shard
+        self._shards[shard.number, _digest(header)] = shard  # two shards may have equal headers
         if len(self._shards) > _MOST_ENGINES:
             self._shards.popitem(last=False)
         for name, data in new.items():

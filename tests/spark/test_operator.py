@@ -1,0 +1,213 @@
+"""The operator's logic without a JVM: pack, the processor in TwsTester, unpack."""
+
+import random
+from collections import Counter
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+import slackwater as sw
+from helpers import engine_query, engine_run, tables
+from property.strategies import cases, tried
+from slackwater.errors import SnapshotError
+from slackwater.spark import operator
+from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
+from slackwater.spark.job import Job
+from slackwater.spark.operator import ShardProcessor
+from slackwater.spark.pack import Pack
+from slackwater.spark.partitioning import Partitioning
+from slackwater.spark.shard import Kept
+from spark.streams import in_parts, pair, pair_query, replayed, rows_of
+
+
+class Cluster:
+    """Shards on workers that swap them; each has its own memory, the state is common."""
+
+    def __init__(self, query, schemas, shards, workers=2, seed=0, **options):
+        self.job = Job(
+            query, schemas, Partitioning.of(query, shards), 2, "arr", None, None, **options
+        )
+        mode = {"timeMode": "EventTime", "eventTimeExtractor": lambda row: 2**60}
+        self.testers = [
+            TwsTester(ShardProcessor(self.job), **(mode if self.job.flush_at_end else {}))
+            for _ in range(shards)
+        ]
+        self.workers = [Kept() for _ in range(workers)]
+        self.random = random.Random(seed)
+        self.metrics = []
+
+    def run(self, batch):
+        """A micro-batch: a list of tables by stream number; returns the results of all shards."""
+        rows = []
+        for s, parts in enumerate(batch):
+            for table in self.random.sample(parts, len(parts)):
+                for packed in Pack(self.job, s)(iter(table.to_batches(max_chunksize=7))):
+                    rows += packed.to_pylist()
+        self.random.shuffle(rows)
+        found = []
+        for key, tester in zip(self.job.shard_keys, self.testers, strict=True):
+            operator.KEPT = self.random.choice(self.workers)
+            own = pd.DataFrame([row for row in rows if row["shard"] == key])
+            if len(own):
+                found += self._results(tester.testInPandas(key, own))
+        return found
+
+    def end(self, watermark):
+        """The batch without data behind the last one."""
+        found = []
+        for tester in self.testers:
+            operator.KEPT = self.random.choice(self.workers)
+            out = tester.setWatermark(watermark)
+            found += self._results(out) if len(out) else []
+        return found
+
+    def _results(self, frame):
+        self.metrics += [
+            n for n, k in zip(frame["numbers"], frame["kind"], strict=True) if k == METRICS
+        ]
+        return [
+            row
+            for kind, data in zip(frame["kind"], frame["data"], strict=True)
+            if kind == RESULTS
+            for row in rows_of(from_ipc(data))
+        ]
+
+
+@pytest.fixture(autouse=True)
+def own_memory():
+    before = operator.KEPT
+    yield
+    operator.KEPT = before
+
+
+def cut_at(all_tables, sizes):
+    """Micro-batches of these many arrivals, over and over."""
+    first, n = 0, 1 + max((v for t in all_tables for v in t["arr"].to_pylist()), default=-1)
+    for size in sizes * (n + 1):
+        if first >= n:
+            return
+        inside = [
+            t.filter(
+                pa.compute.and_(
+                    pa.compute.greater_equal(t["arr"], first),
+                    pa.compute.less(t["arr"], first + size),
+                )
+            )
+            for t in all_tables
+        ]
+        yield [in_parts(t, 2) for t in inside]
+        first += size
+
+
+CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=5)
+
+
+def on_cluster(case, sizes, shards, seed, **options):
+    query = engine_query(case, **options)
+    own = list(tables(case).values())
+    schemas = tuple(t.schema for t in own)
+    cluster = Cluster(query, schemas, shards, seed=seed, flush_at_end=True)
+    found = [row for batch in cut_at(own, sizes) for row in cluster.run(batch)]
+    return Counter(found + cluster.end(10**9)), cluster
+
+
+@tried(0.05)
+@given(cases(windows="mixed"), CUTS, st.integers(0, 99))
+def test_one_shard_on_swapping_workers_is_the_engine(case, sizes, seed):
+    expected = Counter(rows_of(engine_run(case, late="emit").results))
+    found, _ = on_cluster(case, sizes, 1, seed, late="emit")
+    assert found == expected
+
+
+@tried(0.05)
+@given(cases(slack="complete", options=False), CUTS, st.sampled_from([2, 3, 7]), st.integers(0, 99))
+def test_complete_slack_gives_the_exact_join_on_any_number_of_shards(case, sizes, shards, seed):
+    expected = Counter(rows_of(engine_run(case).results))
+    found, cluster = on_cluster(case, sizes, shards, seed)
+    assert found == expected
+    arrivals = 12  # of the first stream; the others follow at the same distance
+    counted = sum(sum(n[arrivals::13]) for n in cluster.metrics[-shards:])
+    assert counted == len(case.events)
+
+
+@tried(0.05)
+@given(cases(), CUTS, CUTS, st.sampled_from([2, 3]))
+def test_shards_give_the_same_whatever_the_batches_and_workers(case, sizes, others, shards):
+    found, first = on_cluster(case, sizes, shards, seed=1, late="emit")
+    again, second = on_cluster(case, others, shards, seed=2, late="emit")
+    assert found == again
+    told = [[n[:9] + n[11:] for n in cluster.metrics[-shards:]] for cluster in (first, second)]
+    assert told[0] == told[1]  # but for the bytes of state and what was restored
+
+
+def test_a_worker_that_kept_the_engine_restores_nothing():
+    query, own = pair_query(), pair(rows=200)
+    renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
+    schemas = tuple(t.schema for t in renamed)
+    restored = 10
+    for workers, expected in ((1, 0), (40, 1)):
+        cluster = Cluster(query, schemas, 1, workers=workers, seed=3)
+        for batch in cut_at(renamed, [100]):
+            cluster.run(batch)
+        assert max(numbers[restored] for numbers in cluster.metrics) == expected
+
+
+def test_state_is_a_header_and_the_chunks_it_names():
+    query, own = pair_query(window="10 s"), pair(rows=400)
+    renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
+    cluster = Cluster(query, tuple(t.schema for t in renamed), 1)
+    for batch in cut_at(renamed, [50]):
+        cluster.run(batch)
+    [key] = cluster.job.shard_keys
+    chunks = cluster.testers[0].peekMapState("chunks", key)
+    header = bytes(cluster.testers[0].peekValueState("header", key)[0])
+    assert header[:4] == b"SLKW"
+    assert 0 < len(chunks) <= 8
+    assert all(name[0].encode() in header for name in chunks)
+
+
+def test_a_missing_chunk_is_said():
+    query, own = pair_query(window="10 s"), pair(rows=100)
+    renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
+    cluster = Cluster(query, tuple(t.schema for t in renamed), 1)
+    first, second, *_ = cut_at(renamed, [50])
+    cluster.run(first)
+    [key] = cluster.job.shard_keys
+    cluster.testers[0].updateMapState("chunks", key, {})
+    cluster.workers = [Kept()]
+    with pytest.raises(SnapshotError, match="the checkpoint is damaged: chunk .* is missing"):
+        cluster.run(second)
+
+
+def test_results_of_a_hot_key_come_in_bounded_blobs(monkeypatch):
+    monkeypatch.setattr("slackwater.spark.shard.PIECE", 2**16)
+    rows = {"ts": [1] * 599 + [2], "k": [1] * 600, "v": ["x" * 40] * 600, "arr": range(600)}
+    table = pa.table(rows)
+    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
+    cluster = Cluster(query, (table.schema, table.schema), 1, flush_at_end=True)
+    packed = [
+        row
+        for s in range(2)
+        for batch in Pack(cluster.job, s)(iter(table.to_batches()))
+        for row in batch.to_pylist()
+    ]
+    frame = cluster.testers[0].testInPandas(cluster.job.shard_keys[0], pd.DataFrame(packed))
+    sizes = [
+        len(data)
+        for data, kind in zip(frame["data"], frame["kind"], strict=True)
+        if kind == RESULTS
+    ]
+    assert len(sizes) > 100
+    assert max(sizes) < 4 * 2**16
+
+
+def test_replayed_helper_agrees_with_the_cluster():
+    query, own = pair_query(slack="50 ms", late="emit"), pair(rows=300)
+    renamed = {n: t.rename_columns(["ts", "k", "v", "arr"]) for n, t in own.items()}
+    cluster = Cluster(query, tuple(t.schema for t in renamed.values()), 1, flush_at_end=True)
+    found = [row for batch in cut_at(list(renamed.values()), [150]) for row in cluster.run(batch)]
+    assert Counter(found + cluster.end(10**9)) == replayed(query, renamed, "arr")

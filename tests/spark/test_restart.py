@@ -1,0 +1,198 @@
+"""However a query was interrupted, each micro-batch gives the rows of an undisturbed run."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from spark import driver
+from spark.streams import (
+    by_batch,
+    finish,
+    in_parts,
+    is_balanced,
+    observed,
+    pair,
+    pair_query,
+    sources,
+    write,
+)
+
+FILES = 5
+TABLES = pair(rows=3_000)
+QUERY = driver.QUERY
+
+
+def prepared(folder, files=range(FILES)):
+    for name, table in TABLES.items():
+        parts = in_parts(table, FILES)
+        for number in files:
+            write(folder / name, [parts[number]], first=number)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark, tmp_path_factory):
+    """The rows of each micro-batch, and the last metrics, of a run from start to end."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    prepared(folder)
+    joined = QUERY.stream(sources(spark, folder, per_trigger=1), arrival="arrival")
+    told = observed(finish(joined, folder))
+    assert all(map(is_balanced, told))
+    return by_batch(folder), told[-1]
+
+
+def test_stopping_after_every_batch_changes_nothing(spark, tmp_path, undisturbed):
+    rows, metrics = undisturbed
+    for number in range(FILES):
+        prepared(tmp_path, [number])
+        joined = QUERY.stream(sources(spark, tmp_path), arrival="arrival")
+        told = observed(finish(joined, tmp_path))
+    assert by_batch(tmp_path) == rows
+    ignored = {"restored"}
+    assert {k: v for k, v in told[-1].items() if k not in ignored} == {
+        k: v for k, v in metrics.items() if k not in ignored
+    }
+
+
+def test_a_batch_that_is_repeated_on_other_partitions_gives_the_same_rows(
+    spark, tmp_path, undisturbed
+):
+    prepared(tmp_path)
+    finish(QUERY.stream(sources(spark, tmp_path), arrival="arrival"), tmp_path)
+    last = FILES - 1
+    for done in ("checkpoint/commits", "out/_spark_metadata"):  # as if it had not been committed
+        for file in (tmp_path / done).glob(f"*{last}*"):
+            file.unlink()
+    assert last not in by_batch(tmp_path)
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "8kb")
+    try:
+        finish(QUERY.stream(sources(spark, tmp_path), arrival="arrival"), tmp_path)
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+    assert by_batch(tmp_path) == undisturbed[0]
+
+
+def test_killing_the_driver_at_any_moment_changes_nothing(spark, tmp_path):
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    prepared(calm)
+    prepared(rough)
+    finish(QUERY.stream(sources(spark, calm, per_trigger=2), arrival="arrival"), calm)
+    moments = random.Random(7)
+    for kill in range(3):
+        victim = launch(rough, cores=1 + kill % 2)
+        wait_for(rough / "checkpoint" / "offsets" / str(kill), victim)
+        time.sleep(moments.uniform(0, 1.5))
+        os.killpg(victim.pid, signal.SIGKILL)
+        victim.wait()
+    survivor = launch(rough, cores=2)
+    assert survivor.wait(timeout=120) == 0
+    assert by_batch(rough) == by_batch(calm)
+
+
+def launch(folder, cores):
+    command = [sys.executable, driver.__file__, str(folder), str(cores)]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, start_new_session=True, stdout=quiet, stderr=quiet)
+
+
+def wait_for(file, victim, seconds=120):
+    """Until a micro-batch has begun (or the query has ended before)."""
+    end = time.monotonic() + seconds
+    while not file.exists() and victim.poll() is None:
+        assert time.monotonic() < end, f"{file} did not appear"
+        time.sleep(0.02)
+
+
+# ---- what may change between two runs
+
+
+@pytest.fixture(scope="module")
+def first_run(spark, tmp_path_factory):
+    """A folder with the checkpoint of a query that has seen one file, and a second file."""
+    folder = tmp_path_factory.mktemp("first")
+    prepared(folder, [0])
+    finish(pair_query().stream(sources(spark, folder), arrival="arrival"), folder)
+    prepared(folder, [1])
+    return folder
+
+
+def restarted(spark, first_run, folder, query, **options):
+    """Go on from the first run with another query."""
+    shutil.copytree(first_run, folder, dirs_exist_ok=True)
+    joined = query.stream(sources(spark, folder), **({"arrival": "arrival"} | options))
+    return observed(finish(joined, folder))
+
+
+def committed(folder):
+    """The micro-batches that are done."""
+    return sorted(
+        int(f.name) for f in (folder / "checkpoint/commits").iterdir() if f.name.isdigit()
+    )
+
+
+def test_goals_and_caps_may_change(spark, first_run, tmp_path):
+    query = pair_query(slack="700 ms", retention="3 s")
+    told = restarted(spark, first_run, tmp_path, query, idle_after="1 hour")
+    assert told[-1]["slack"] == 700
+    assert told[-1]["arrivals"] > 2 * 600
+    assert committed(tmp_path) != [0]
+
+
+CHANGES = {
+    "the window": (pair_query(window="2 s"), {}, "windows was .*1 s.* now .*2 s"),
+    "the bounds": (pair_query(bounds="(]"), {}, r"bounds was '\[\]', now '\(\]'"),
+    "the join": (
+        replace(pair_query(), on=("k", "v")),
+        {},
+        "on was 'k', now",
+    ),
+    "the number of shards": (pair_query(), {"shards": 1}, "shards was 2, now 1"),
+    "the arrival": (pair_query(), {"arrival": None}, "arrival was 'arrival', now None"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_another_query_is_refused_by_name_before_anything_is_written(
+    spark, first_run, tmp_path, name
+):
+    query, options, message = CHANGES[name]
+    with pytest.raises(Exception, match=f"the checkpoint is of another query: .*{message}"):
+        restarted(spark, first_run, tmp_path, query, **options)
+    assert committed(tmp_path) == [0]
+
+
+def test_a_changed_schema_is_refused(spark, first_run, tmp_path):
+    shutil.copytree(first_run, tmp_path, dirs_exist_ok=True)
+    inputs = sources(spark, tmp_path)
+    more = {name: frame.selectExpr("*", "k + 1 as more") for name, frame in inputs.items()}
+    with pytest.raises(Exception, match="of another query: columns was .* now .*more int64"):
+        finish(pair_query().stream(more, arrival="arrival"), tmp_path, sink="other")
+
+
+def test_another_number_of_shuffle_partitions_is_refused(spark, first_run, tmp_path):
+    spark.conf.set("spark.sql.shuffle.partitions", "4")
+    try:
+        with pytest.raises(Exception, match="another number of shuffle partitions than the 4"):
+            restarted(spark, first_run, tmp_path, pair_query())
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    assert committed(tmp_path) == [0]
+
+
+def test_a_checkpoint_of_another_kind_of_query_is_refused(spark, tmp_path):
+    prepared(tmp_path, [0])
+    counted = sources(spark, tmp_path)["a"].groupBy("k").count()
+    writer = counted.writeStream.format("noop").outputMode("complete")
+    writer = writer.option("checkpointLocation", f"{tmp_path}/checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    prepared(tmp_path, [1])
+    with pytest.raises(Exception, match="(?i)state|source|checkpoint"):
+        finish(pair_query().stream(sources(spark, tmp_path)), tmp_path)
+    assert not (tmp_path / "out").exists() or not by_batch(tmp_path)
