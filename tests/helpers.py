@@ -8,11 +8,14 @@ from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
 from naive import Event, Tuples, join, pipeline, reorder, truth
 from slackwater.disorder.reorder import Reorder
+from slackwater.engine.engine import Engine
+from slackwater.events import Batch
 
 NAMES = "abcde"
 COLUMNS = ("k", "x", "y")  # what an event's values are called
@@ -195,8 +198,107 @@ def engine_run(case, **options):
 
 def emitted(run, m):
     """The engine's results in the order it gave them, late ones included."""
-    ids = [run.results[f"{NAMES[j]}_id"].to_pylist() for j in range(m)]
-    return list(zip(run.results["result_ts"].to_pylist(), zip(*ids, strict=True), strict=True))
+    return members(run.results, m)
+
+
+def members(results, m):
+    """A table of results as (result time, arrival numbers)."""
+    ids = [results[f"{NAMES[j]}_id"].to_pylist() for j in range(m)]
+    return list(zip(results["result_ts"].to_pylist(), zip(*ids, strict=True), strict=True))
+
+
+# ---- batch by batch
+
+
+def batches(batch, sizes):
+    """The arrivals of `batch` cut into batches of these sizes, over and over."""
+    rest, begin, i = [*batch.tables, *batch.ticks], 0, 0
+    m = len(batch.tables)
+    while begin < len(batch.stream):
+        turns = batch.stream[begin : begin + sizes[i % len(sizes)]]
+        counts = np.bincount(turns, minlength=len(rest)).tolist()
+        parts = [
+            t.slice(0, n) if j < m else t[:n]
+            for j, (t, n) in enumerate(zip(rest, counts, strict=True))
+        ]
+        arrival = None if batch.arrival is None else batch.arrival[begin : begin + len(turns)]
+        yield Batch(tuple(parts[:m]), turns, arrival, tuple(parts[m:]))
+        rest = [
+            t.slice(n) if j < m else t[n:]
+            for j, (t, n) in enumerate(zip(rest, counts, strict=True))
+        ]
+        begin, i = begin + len(turns), i + 1
+
+
+def schemas(query, batch):
+    """The schemas of a query's streams, by name."""
+    return dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
+
+
+def answers(engine, outputs):
+    """Everything a user can see of all that `engine` gave."""
+    output, *rest = outputs
+    for later in rest:
+        output.extend(later)
+    made = [np.concatenate(column).tolist() for column in zip(*output.made, strict=True)]
+    late = [np.concatenate(column).tolist() for column in zip(*output.late, strict=True)]
+    waits = np.concatenate(output.waits).tolist() if output.waits else []
+    return output.table, made, late, output.slacks, waits, engine.metrics()
+
+
+def fed(query, batch, sizes=(10**6,), restart=False, **options):
+    """Feed batches of these sizes and flush, restarting from a snapshot after each if asked."""
+    engine = Engine(query, schemas(query, batch), **options)
+    outputs = []
+    for part in batches(batch, sizes):
+        outputs.append(engine.feed(part))
+        assert engine.metrics().is_balanced
+        if restart:
+            engine = Engine.restore(engine.snapshot(), query, schemas(query, batch), **options)
+    return answers(engine, [*outputs, engine.flush()])
+
+
+# ---- shards
+
+
+def by_key(case, e, n):
+    """Equal keys meet in the same shard."""
+    columns = [COLUMNS.index(c) for c in case.graph.keys[e.stream]]
+    return [sum(e.values[c] or 0 for c in columns) % n]
+
+
+def replicate(case, e, n):
+    """The first stream is split; the others are everywhere."""
+    return [e.arrival % n] if e.stream == 0 else range(n)
+
+
+def shards(case, n, home=by_key):
+    """What arrives at each of n shards: its events, and a tick where another's event moves time.
+
+    A tick is an event without values, as in the oracle.
+    """
+    valid, local, arriving = set(case.valid), {}, [[] for _ in range(n)]
+    for e in case.events:
+        moves = e in valid and e.ts > local.get(e.stream, e.ts - 1)
+        local |= {e.stream: e.ts} if moves else {}
+        for shard in range(n):
+            if shard in home(case, e, n):
+                arriving[shard].append(e)
+            elif moves:
+                arriving[shard].append(e._replace(values=None))
+    return arriving
+
+
+def shard_batch(case, arriving):
+    """What arrives at a shard, as one batch."""
+    ticks = [e for e in arriving if e.values is None]
+    own = case._replace(events=[e for e in arriving if e.values is not None])
+    return Batch(
+        tuple(tables(own).values()),
+        np.array([e.stream + case.m * (e.values is None) for e in arriving], np.uint8),
+        np.array([e.arrival for e in arriving], np.int64),
+        tuple(np.array([e.ts for e in ticks if e.stream == s], int) for s in range(case.m)),
+    )
 
 
 # ---- step by step

@@ -5,10 +5,13 @@ It runs small queries of each kind; numba keeps what it compiled on disk.
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
+from slackwater.hashing import hash_rows
+from slackwater.kernels import hashing as kernels
 from slackwater.query import MaxSlack, Query, Slack, Stream, Tuples, join
 
 _ROWS = {"ts": [1, 4, 3, 5, 12, 8], "k": [1, 1, 2, 1, 2, 1], "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]}
@@ -35,6 +38,15 @@ def warm() -> None:
         engine = Engine.restore(engine.snapshot(), query, schemas)
         engine.flush()
         engine.metrics()
+    _hashing(table)
+
+
+def _hashing(table: pa.Table) -> None:
+    text = pa.array(["a", "b", None, "c", "d", "e"])
+    lists = pa.array([[1], [], None, [2, 3], [4], [5]])
+    content = hash_rows([*table.columns, text, lists])
+    ends = np.array([0, len(content)])
+    kernels.sort_runs(ends[:1], ends[1:], content, np.arange(len(content)))
 
 
 if __name__ == "__main__":

@@ -2,55 +2,17 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
-from helpers import engine_query, tables
+from helpers import engine_query, fed, tables
 from property.strategies import cases, tried
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
-from slackwater.events import Batch
 
 CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=8)
-
-
-def batches(batch, sizes):
-    """The arrivals of `batch` cut into batches of these sizes, over and over."""
-    done, begin, i = [0] * len(batch.tables), 0, 0
-    while begin < len(batch.stream):
-        turns = batch.stream[begin : begin + sizes[i % len(sizes)]]
-        counts = np.bincount(turns, minlength=len(done)).tolist()
-        parts = [t.slice(a, n) for t, a, n in zip(batch.tables, done, counts, strict=True)]
-        yield Batch(tuple(parts), turns, batch.arrival[begin : begin + len(turns)])
-        done = [a + n for a, n in zip(done, counts, strict=True)]
-        begin, i = begin + len(turns), i + 1
-
-
-def answers(engine, output):
-    """Everything a user can see."""
-    made = [np.concatenate(column).tolist() for column in zip(*output.made, strict=True)]
-    late = [np.concatenate(column).tolist() for column in zip(*output.late, strict=True)]
-    waits = np.concatenate(output.waits).tolist() if output.waits else []
-    return output.table, made, late, output.slacks, waits, engine.metrics()
-
-
-def run(query, batch, sizes, restart=False, controller=None):
-    """Feed in pieces, restarting from a snapshot after each piece if asked."""
-    schemas = dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
-    engine = Engine(query, schemas, controller)
-    outputs = []
-    for part in batches(batch, sizes):
-        outputs.append(engine.feed(part))
-        assert engine.metrics().is_balanced
-        if restart:
-            engine = Engine.restore(engine.snapshot(), query, schemas, controller)
-    outputs.append(engine.flush())
-    for later in outputs[1:]:
-        outputs[0].extend(later)
-    return answers(engine, outputs[0])
 
 
 @tried(0.25)
@@ -58,7 +20,7 @@ def run(query, batch, sizes, restart=False, controller=None):
 def test_any_batch_cut_gives_the_same_results_slack_and_metrics(case, sizes):
     query = engine_query(case, late="emit")
     batch, _ = recorded(query, tables(case), "arr")
-    assert run(query, batch, sizes) == run(query, batch, [10**6])
+    assert fed(query, batch, sizes) == fed(query, batch)
 
 
 @tried(0.1)
@@ -66,7 +28,7 @@ def test_any_batch_cut_gives_the_same_results_slack_and_metrics(case, sizes):
 def test_any_restart_gives_the_same_results_slack_and_metrics(case, sizes):
     query = engine_query(case)
     batch, _ = recorded(query, tables(case), "arr")
-    assert run(query, batch, sizes, restart=True) == run(query, batch, [10**6])
+    assert fed(query, batch, sizes, restart=True) == fed(query, batch)
 
 
 @dataclass(frozen=True)
@@ -91,8 +53,8 @@ def test_slack_may_change_at_any_boundary_in_both_directions(case, sizes, slacks
     query = engine_query(case, retention=10**8)
     batch, _ = recorded(query, tables(case), "arr")
     controller = Scripted(tuple(slacks), every)
-    whole = run(query, batch, [10**6], controller=controller)
-    assert run(query, batch, sizes, restart=True, controller=controller) == whole
+    whole = fed(query, batch, controller=controller)
+    assert fed(query, batch, sizes, restart=True, controller=controller) == whole
     table, *_, metrics = whole
     times = table["result_ts"].to_pylist()
     assert times == sorted(times)

@@ -1,13 +1,18 @@
 """Bad data gets an error that names stream, column and row, or a counted reject; never silence."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.engine import Engine
+from slackwater.engine.output import rejects_table
+from slackwater.events import Batch
 
 A = sw.Stream("a", ts="ts", window=10)
 B = sw.Stream("b", ts="ts", window=10)
@@ -156,3 +161,40 @@ def test_empty_streams_give_empty_results():
     assert run.results.num_rows == 0
     assert run.report().recall == 1.0
     assert replay(empty, empty).slack().num_rows == 0
+
+
+def too_far(strict=False):
+    """Row 1 of stream a is 1000, where only times up to 10 are believed; row 2 is just that."""
+    a = pa.table({"ts": [1, 1000, 10, 2000], "k": [1, 1, 1, None]})
+    query = sw.join(A, B, on="k", strict=strict)
+    engine = Engine(query, {"a": a.schema, "b": GOOD.select(["ts", "k"]).schema})
+    limits = (np.full(4, 10), np.full(2, 10))
+    turns = np.array([0, 0, 0, 0, 1, 1], np.uint8)
+    return engine, Batch((a, GOOD.select(["ts", "k"])), turns, latest=limits)
+
+
+def test_a_time_too_far_in_the_future_is_counted_and_moves_no_clock():
+    engine, batch = too_far()
+    output = engine.feed(batch)
+    output.extend(engine.flush())
+    a = engine.metrics().streams["a"]
+    assert a.rejected == {"null key": 1, "too far in the future": 1}
+    assert a.is_balanced
+    assert a.local_time == output.top == 10
+    assert output.table["a_ts"].to_pylist() == [1, 1, 10, 10]
+    assert rejects_table(output.rejected, "ab").to_pylist() == [
+        {"stream": "a", "row": 1, "reason": "too far in the future"},
+        {"stream": "a", "row": 3, "reason": "null key"},
+    ]
+
+
+def test_strict_does_not_take_a_time_too_far_in_the_future():
+    engine, batch = too_far(strict=True)
+    with pytest.raises(sw.DataError, match="stream 'a', column ts, row 1: too far in the future"):
+        engine.feed(batch)
+
+
+def test_without_a_limit_any_time_is_believed():
+    engine, batch = too_far()
+    engine.feed(replace(batch, latest=()))
+    assert engine.metrics().streams["a"].local_time == 1000

@@ -5,6 +5,19 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from helpers import (
+    Case,
+    emitted,
+    engine_query,
+    engine_run,
+    fed,
+    members,
+    schemas,
+    shard_batch,
+    shards,
+)
+from helpers import answers as shown
+from naive import Event
 from slackwater.disorder import reorder
 from slackwater.engine import engine as engine_module
 from slackwater.engine.engine import Engine
@@ -81,6 +94,30 @@ def test_tiny_limits_change_nothing(expected, request):
     assert engine.intake.codes.size < 200
     assert engine.log.size < 1500
     assert len(engine.join.store.entry) < 8000
+
+
+def long_case():
+    """Three of the streams above, sorted by arrival; K covers every delay."""
+    arriving = sorted(
+        (row["arr"], s, row["ts"], row["k"]) for s in range(3) for row in table(s).to_pylist()
+    )
+    events = [Event(ts, s, n, (k, 0, 0)) for n, (_, s, ts, k) in enumerate(arriving)]
+    return Case(events, [25] * 3, "key", slack=60)
+
+
+def test_tiny_limits_change_nothing_in_shards(request):
+    case = long_case()
+    query = engine_query(case)
+    parts = [shard_batch(case, arriving) for arriving in shards(case, 2)]
+    expected = [fed(query, part, common_clock=True) for part in parts]
+    together = [result for output, *_ in expected for result in members(output, case.m)]
+    assert sorted(together) == sorted(emitted(engine_run(case), case.m))  # nothing is late
+    request.getfixturevalue("tiny")
+    for part, whole in zip(parts, expected, strict=True):
+        engine = Engine(query, schemas(query, part), common_clock=True)
+        assert shown(engine, [engine.feed(part), engine.flush()]) == whole
+        assert engine.intake.codes.size < 200
+        assert engine.log.size < 1500
 
 
 def test_rows_of_the_past_are_forgotten():

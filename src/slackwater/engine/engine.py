@@ -329,7 +329,9 @@ class Engine:
         if piece is None:
             yield found
             return
-        sizes = sum(rows.sizes(found.row[s]) for s, rows in enumerate(self.rows))
+        sizes = np.zeros(len(found.ts), np.int64)
+        for s, rows in enumerate(self.rows):
+            sizes += rows.sizes(found.row[s])
         part = np.cumsum(sizes) // piece
         ends = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
         for begin, end in pairwise(ends):

@@ -83,10 +83,10 @@ class Intake:
         n_bad = log.take_turns(batch.stream, arrival, at, first, rows, bad)
         bad = bad[:n_bad]
         stream = batch.stream[bad].astype(np.int64)
-        turn = [
-            int(np.count_nonzero(batch.stream[:i] == s)) for i, s in zip(bad, stream, strict=True)
-        ]
-        place = starts[stream] + np.array(turn, np.int64)
+        place = starts[stream]
+        for s in range(m if n_bad else 0):  # how many rows of its stream came before
+            own = stream == s
+            place[own] += np.searchsorted(np.flatnonzero(batch.stream == s), bad[own])
         rejected = Rejected(stream, first[stream] + place, rows.reason[place])
         if self._query.strict and n_bad:
             self._checks.raise_first(*(int(column[0]) for column in rejected.columns))

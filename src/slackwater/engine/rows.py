@@ -66,6 +66,9 @@ class Rows:
 
     def sizes(self, numbers: I64) -> I64:
         """How many bytes the rows with these numbers have."""
+        if all(pa.types.is_primitive(kind) for kind in self.schema.types):
+            width = sum(max(1, kind.bit_width // 8) for kind in self.schema.types)
+            return np.full(len(numbers), width)
         if not self._tables:
             return np.zeros(len(numbers), np.int64)
         for first, table in zip(self._firsts, self._tables, strict=True):

@@ -37,6 +37,22 @@ def mix_runs(state, ends, values):
 
 
 @kernel
+def sort_runs(begin, end, rank, order):
+    """Sort `order` by `rank` within each run ``begin[i] <= place < end[i]``; runs are short."""
+    for i in range(begin.shape[0]):
+        for place in range(begin[i] + 1, end[i]):
+            moving_rank = rank[place]
+            moving = order[place]
+            at = place
+            while at > begin[i] and rank[at - 1] > moving_rank:
+                rank[at] = rank[at - 1]
+                order[at] = order[at - 1]
+                at -= 1
+            rank[at] = moving_rank
+            order[at] = moving
+
+
+@kernel
 def mix_bytes(state, ends, data):
     """The same with bytes, eight at a time."""
     for i in range(state.shape[0]):

@@ -7,6 +7,7 @@ part of what is measured. Prints one JSON line.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def _slackwater(plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
     query = join(
         *streams, on="k", goal=Slack(plan.slack_ms), select="count" if plan.count else "*"
     )
-    return stream(query, sources, Options(at_end="flush", keep=plan.keep))
+    return stream(query, sources, Options(at_end="flush", keep=plan.keep, max_future_skew=os.environ.get("SKEW")))
 
 
 def _native(spark: SparkSession, plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:

@@ -62,8 +62,8 @@ def to_ipc(table: pa.Table) -> bytes:
     """A table as Arrow bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return bytes(sink.getvalue())
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def from_ipc(data: bytes) -> pa.Table:

@@ -18,6 +18,7 @@ from slackwater.spark.commands import Command
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import numbers
 from slackwater.spark.shard import KEPT, Rejects, Shard
+from slackwater.spark.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
@@ -33,6 +34,7 @@ class ShardProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before anything else."""
+        settle()
         self._handle = handle
         self._header = handle.getValueState("header", "data binary")
         self._chunks = handle.getMapState("chunks", "name string", "data binary")

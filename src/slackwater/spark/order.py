@@ -16,9 +16,13 @@ import pyarrow as pa
 
 from slackwater.events import Batch, flat, time_in_units
 from slackwater.hashing import hash_rows
+from slackwater.kernels import hashing as kernels
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.blobs import Part
 from slackwater.spark.job import Job
+
+
+_SHORT = 64  # runs of ties up to this are sorted by insertion
 
 
 class Ordered(NamedTuple):
@@ -90,14 +94,18 @@ def _sorted(
 
 def _break_ties(table: pa.Table, order: I64, same: np.ndarray) -> I64:
     """Sort rows that are equal so far by their content."""
+    edges = np.flatnonzero(np.concatenate([[True], ~same, [True]]))
+    begin, end = edges[:-1], edges[1:]
     tied = np.zeros(len(order), bool)
     tied[1:] |= same
     tied[:-1] |= same
-    group = np.cumsum(np.concatenate([[True], ~same]))[tied]
-    places = np.flatnonzero(tied)
-    content = hash_rows(table.take(pa.array(order[places])).columns)
-    order = order.copy()
-    order[places] = order[places[np.lexsort((content, group))]]
+    content = np.zeros(len(order), np.uint64)
+    content[tied] = hash_rows(table.take(pa.array(order[tied])).columns)
+    short = end - begin <= _SHORT
+    kernels.sort_runs(begin[short], end[short], content, order)
+    for first, last in zip(begin[~short], end[~short], strict=True):
+        run = slice(first, last)
+        order[run] = order[run][np.argsort(content[run], kind="stable")]
     return order
 
 

@@ -19,6 +19,7 @@ from slackwater.engine.checks import Checks
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, clock_bytes, cut, to_ipc
 from slackwater.spark.job import NOW, Job
+from slackwater.spark.worker import settle
 
 _PER_MS = {"ms": 1, "us": 1000}
 
@@ -32,6 +33,7 @@ class Pack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Arrow batches of the stream's rows in, rows of `PARTS` out."""
+        settle()
         gathered: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:  # a session may cut them very small

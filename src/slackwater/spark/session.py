@@ -6,9 +6,10 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -17,6 +18,7 @@ _SETTINGS = {
     # write what changed, not a snapshot of RocksDB, with each micro-batch
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.python.daemon.module": "slackwater.spark.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -36,6 +38,8 @@ def session(
     settings
         Further Spark settings, by name; they come before ours.
     """
+    from pyspark.sql import SparkSession  # noqa: PLC0415  workers import this module for nothing
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else any python3 on the PATH
     own_java = Path(sys.prefix) / "bin" / "java"  # see tools/ensure_java.py
     if own_java.exists():

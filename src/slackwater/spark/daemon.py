@@ -1,0 +1,18 @@
+"""Spark's Python daemon with everything imported and compiled: its workers start ready.
+
+Spark forks its Python workers from a daemon. A plain one makes each of them import numba and load
+the kernels anew, about a second of CPU each, all of it in the first micro-batch.
+"""
+
+from __future__ import annotations
+
+from pyspark import daemon
+
+from slackwater.spark import operator, pack, unpack  # noqa: F401  for the workers
+from slackwater.spark.worker import settle
+from slackwater.warm import warm
+
+if __name__ == "__main__":
+    warm()
+    settle()
+    daemon.manager()
