@@ -50,7 +50,7 @@ test: lint test-main test-nojit ## Set up, lint, and run every test; all that a 
 
 test-main: setup # the whole suite and the examples in docstrings, kernels compiled
 	@echo "test: every test, kernels compiled"
-	@$(PYTEST) -n 2 --doctest-modules tests tools src/slackwater
+	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules tests tools src/slackwater
 
 # Coverage sees kernels only as plain Python. Spark's workers and the command line are not measured.
 test-nojit: setup # the same kernels as plain Python, with coverage
@@ -65,9 +65,13 @@ demo: setup ## Run the demonstration
 bench: setup ## Measure the core
 	@"$(BIN)/slackwater" bench core
 
-trust: setup ## Run every property with 20,000 examples (long)
+trust: setup ## Every property with 20,000 examples, 20 kills, all of tests/spark on Connect (long)
 	@echo "trust: every property, 20,000 examples each"
 	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m trust tests
+	@echo "trust: restarts, with 20 kills of the driver"
+	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_restart.py
+	@echo "trust: the Spark suite on Spark Connect"
+	@SLACKWATER_CONNECT=1 $(PYTEST) tests/spark
 
 clean: ## Remove what was built, .venv included
 	@rm -rf "$(VENV)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \

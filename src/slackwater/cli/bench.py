@@ -17,7 +17,7 @@ app = typer.Typer(help="Measure the speed of this installation.", no_args_is_hel
 
 @app.callback()
 def _bench() -> None:
-    """Keep `core` a command of its own; more will follow."""
+    """Each benchmark is a command of its own."""
 
 
 @app.command()
@@ -37,6 +37,33 @@ def core(
     lines = [line for case in cases for line in case.measure(setting)]
     if json:
         print_json(sheet("bench core --quick" if quick else "bench core", seed, lines))
+    else:
+        _print_table(lines)
+    if not all(line.ok for line in lines):
+        raise typer.Exit(1)
+
+
+@app.command()
+def spark(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
+    ] = False,
+) -> None:
+    """Measure the join on Spark beside Spark's own; takes about ten minutes."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from slackwater.lab.figures import sheet
+    from slackwater.lab.spark_bench import CASES, Setting
+
+    with TemporaryDirectory() as folder:
+        setting = Setting(seed, quick, Path(folder))
+        cases = progress([(case.title, case) for case in CASES], "bench spark", quiet=json)
+        lines = [line for case in cases for line in case.measure(setting)]
+    if json:
+        print_json(sheet("bench spark --quick" if quick else "bench spark", seed, lines))
     else:
         _print_table(lines)
     if not all(line.ok for line in lines):

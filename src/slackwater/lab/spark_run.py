@@ -7,7 +7,6 @@ part of what is measured. Prints one JSON line.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -54,13 +53,18 @@ class Outcome:
 
     def steady(self, skip: int = 2) -> float:
         """Rows per second without the first micro-batches."""
-        later = [batch for batch in self.batches[skip:] if batch[0]]
+        later = self._later(skip)
         return sum(n for n, _ in later) / (sum(ms for _, ms in later) / 1000)
 
     def batch_ms(self, skip: int = 2) -> float:
         """The median duration of a micro-batch with data."""
-        times = sorted(ms for n, ms in self.batches[skip:] if n)
+        times = sorted(ms for _, ms in self._later(skip))
         return times[len(times) // 2]
+
+    def _later(self, skip: int) -> list[tuple[int, int]]:
+        """Micro-batches with data behind the first ones, at least the last."""
+        full = [batch for batch in self.batches if batch[0]]
+        return full[min(skip, len(full) - 1) :]
 
 
 def run(plan: Plan) -> Outcome:
@@ -113,10 +117,8 @@ def _slackwater(plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
     from slackwater.spark.api import Options, stream  # noqa: PLC0415
 
     streams = [Stream(name, ts="ts", window=plan.window_ms) for name in plan.streams]
-    query = join(
-        *streams, on="k", goal=Slack(plan.slack_ms), select="count" if plan.count else "*"
-    )
-    return stream(query, sources, Options(at_end="flush", keep=plan.keep, max_future_skew=os.environ.get("SKEW")))
+    query = join(*streams, on="k", goal=Slack(plan.slack_ms), select="count" if plan.count else "*")
+    return stream(query, sources, Options(at_end="flush", keep=plan.keep))
 
 
 def _native(spark: SparkSession, plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
@@ -141,6 +143,9 @@ def _native(spark: SparkSession, plan: Plan, sources: dict[str, DataFrame]) -> D
             here, there = F.col(f"{name}_ts"), F.col(f"{other}_ts")
             condition &= (here >= there - window) & (here <= there + window)
         joined = joined.join(own, condition)
+        # a further join accepts one event-time column: the first stream's stays one
+        plain = F.col(f"{name}_ts") + F.expr("interval 0 seconds")
+        joined = joined.withColumn(f"{name}_ts", plain)
     assert joined is not None
     return joined
 

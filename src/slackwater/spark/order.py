@@ -21,7 +21,6 @@ from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.blobs import Part
 from slackwater.spark.job import Job
 
-
 _SHORT = 64  # runs of ties up to this are sorted by insertion
 
 

@@ -1,0 +1,27 @@
+"""The examples run, finish, print what they promise, and stay short."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PRINTED = {
+    "change_the_slack": ["1,200 rows: K  100 ms", "4,800 rows: K 3000 ms", "% found"],
+    "quotes_and_trades": ["09:30:04 ACME 10.1 -> 10.0  (late)", "rejected from quotes: null key"],
+    "three_sensors": ["exact, from the files:", "streamed, waiting 1 s:", "lost with late"],
+}
+
+
+def test_every_example_is_run_here():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_runs_to_its_end(name, spark, capsys):
+    path = EXAMPLES / f"{name}.py"
+    assert len(path.read_text(encoding="utf-8").splitlines()) < 60
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    for text in PRINTED[name]:
+        assert text in printed

@@ -1,0 +1,123 @@
+"""Metrics as plain data, and the log that a query leaves."""
+
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import Row
+
+from slackwater.spark import MetricsLog, session
+from slackwater.spark.listener import Lines, is_balanced, plain
+from spark.streams import in_parts, pair, pair_query, sources, write
+
+COUNTS = {"in_order": 3, "late_kept": 2, "late_dropped": 1, "buffered": 4, "shed": 0}
+
+
+def counts(**changes):
+    return COUNTS | {"arrivals": 11, "rejected": {"bad_time": 1}} | changes
+
+
+def event(**parts):
+    return SimpleNamespace(id="i", runId="r", **parts)
+
+
+def logged(log):
+    return [json.loads(line) for line in log.path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_rows_become_nested_dicts():
+    row = Row(n=1, streams=Row(a=Row(n=2, state="idle")), pair=(Row(x=1), 2), none=None)
+    told = {"n": 1, "streams": {"a": {"n": 2, "state": "idle"}}, "pair": [{"x": 1}, 2]}
+    assert plain(row) == told | {"none": None}
+    assert plain(Row("n", "streams")(1, {"a": {"n": 2}})) == {"n": 1, "streams": {"a": {"n": 2}}}
+
+
+def test_every_arrival_has_one_fate_in_each_stream():
+    assert is_balanced(counts(streams={"a": counts(), "b": counts()}))
+    assert not is_balanced(counts(arrivals=12, streams={}))
+    assert not is_balanced(counts(streams={"a": counts(), "b": counts(shed=1)}))
+
+
+def test_a_log_is_appended_to_and_knows_the_names_of_queries(tmp_path):
+    for name in ("first", None):
+        log = MetricsLog(tmp_path / "new" / "metrics.jsonl")
+        log.onQueryStarted(event(name=name, timestamp="2026-01-01T00:00:00.000Z"))
+        assert not log.wait(timeout_s=0)
+        log.onQueryTerminated(event(exception="no space"))
+        assert log.wait(timeout_s=0)
+    first, last, *_ = lines = logged(log)
+    assert first == {"event": "started", "id": "i", "run_id": "r", "name": "first",
+                     "timestamp": "2026-01-01T00:00:00.000Z"}  # fmt: skip
+    assert last == {"event": "terminated", "id": "i", "run_id": "r", "name": "first",
+                    "exception": "no space"}  # fmt: skip
+    assert [line["name"] for line in lines] == ["first", "first", None, None]
+
+
+def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        MetricsLog(tmp_path)
+
+
+def test_a_log_that_cannot_be_written_does_not_stop_the_query(tmp_path, caplog):
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.path = tmp_path
+    with caplog.at_level(logging.WARNING, logger="slackwater"):
+        log.onQueryStarted(event(name="x", timestamp=""))
+        log.onQueryProgress(event(progress=None))
+        log.onQueryTerminated(event(exception=None))
+    assert [record.message for record in caplog.records] == ["an event was not logged"] * 3
+    assert log.wait(timeout_s=0)
+
+
+def test_the_front_door_of_the_package_has_both_names():
+    from slackwater import spark
+
+    assert callable(spark.session) and spark.session is session
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        spark.nonsense  # noqa: B018
+
+
+def test_a_query_logs_each_micro_batch_and_how_it_ended(spark, tmp_path):
+    for name, table in pair(rows=600).items():
+        write(tmp_path / name, in_parts(table, 2))
+    log, seen = MetricsLog(tmp_path / "metrics.jsonl"), []
+    listeners = [log, Lines(seen.append)]
+    for listener in listeners:
+        spark.streams.addListener(listener)
+    joined = pair_query().stream(sources(spark, tmp_path), arrival="arrival", at_end="flush")
+    writer = joined.writeStream.format("noop").queryName("pairs")
+    writer = writer.option("checkpointLocation", str(tmp_path / "state"))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert all(listener.wait() for listener in listeners)
+    for listener in listeners:
+        spark.streams.removeListener(listener)
+    lines = logged(log)
+    assert lines == json.loads(json.dumps(seen))
+    assert [line["event"] for line in lines] == ["started", *["batch"] * 3, "terminated"]
+    assert {(line["id"], line["run_id"], line["name"]) for line in lines} == {
+        (str(query.id), str(query.runId), "pairs")
+    }
+    batches = lines[1:-1]
+    assert [line["batch"] for line in batches] == [0, 1, 2]
+    assert [line["rows"] for line in batches] == [600, 600, 0]
+    assert all(line["balanced"] and line["duration_ms"] > 0 for line in batches)
+    told = batches[-1]["metrics"]
+    assert told == plain(query.lastProgress.observedMetrics["slackwater"])
+    assert (told["arrivals"], told["streams"]["b"]["arrivals"]) == (1_200, 600)
+    assert lines[-1]["exception"] is None
+
+
+def test_a_query_that_fails_logs_why(spark, tmp_path):
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    spark.streams.addListener(log)
+    failing = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    failing = failing.selectExpr("raise_error('no such luck')")
+    writer = failing.writeStream.format("noop")
+    query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
+    with pytest.raises(Exception, match="no such luck"):
+        query.awaitTermination()
+    assert log.wait()
+    spark.streams.removeListener(log)
+    assert "no such luck" in logged(log)[-1]["exception"]
