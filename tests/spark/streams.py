@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 import slackwater as sw
 from slackwater.lab.workloads import uniform_keys
+from slackwater.spark.listener import plain
 
 KEYS = 50
 
@@ -72,7 +73,7 @@ def finish(frame, folder, sink="out"):
 
 def observed(progress):
     """The metrics of each micro-batch, as plain data."""
-    rows = [p.observedMetrics["slackwater"].asDict(recursive=True) for p in progress]
+    rows = [plain(p.observedMetrics["slackwater"]) for p in progress]
     return [row for row in rows if row["shards"]]
 
 

@@ -129,8 +129,15 @@ class MetricsLog(Lines):
 
 
 def plain(row: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """An observed row as nested dicts; on Spark Connect its structs are dicts already."""
+    """An observed row as nested dicts; in `recentProgress` of Connect it is values and a schema.
+
+    >>> plain({"values": [1], "schema": {"fields": [{"name": "shards"}]}})
+    {'shards': 1}
+    """
     fields: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict()
+    if set(fields) == {"values", "schema"}:
+        names = [field["name"] for field in fields["schema"]["fields"]]
+        fields = dict(zip(names, fields["values"], strict=True))
     return {name: _plain(value) for name, value in fields.items()}
 
 
