@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
+KINDS = {"python", "python no-run", "text", "sh", "toml"}
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 
@@ -71,7 +72,7 @@ def test_the_python_of_a_page_runs_and_prints_what_the_page_says(path):
 def test_every_fence_is_closed_and_of_a_known_kind(path):
     page = path.read_text(encoding="utf-8")
     assert len(re.findall(r"^```", page, re.MULTILINE)) == 2 * len(list(FENCE.finditer(page)))
-    assert {block.info for block in blocks(page)} <= {"python", "python no-run", "text", "sh"}
+    assert {block.info for block in blocks(page)} <= KINDS
 
 
 @pages

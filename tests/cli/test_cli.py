@@ -3,9 +3,12 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from slackwater.cli import app
+from slackwater.cli.demo import Outcome
+from slackwater.cli.live import NativeWatch, Watch
 
 GOALS = ["NoSlack", "Slack 100 ms", "Slack 1 s", "MaxSlack"]
 MEASURES = [
@@ -49,7 +52,7 @@ def figures(result):
     return sheet
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["bench"], ["bench", "core"]])
+@pytest.mark.parametrize("command", [[], ["demo"], ["run"], ["bench"], ["bench", "core"]])
 def test_help_explains_each_command(command):
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -59,14 +62,14 @@ def test_help_explains_each_command(command):
 def test_help_needs_neither_the_engine_nor_numba():
     code = (
         "import sys; from slackwater.cli import app; "
-        "sys.exit(bool({'numba', 'numpy', 'pyarrow', 'slackwater.engine'} & set(sys.modules)))"
+        "sys.exit(bool({'numba', 'numpy', 'pyspark', 'slackwater.engine'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_demo_prints_one_figure_per_goal_and_measure():
-    sheet = figures(run("demo", "--seconds", "3", "--seed", "7", "--json"))
-    assert (sheet["command"], sheet["seed"]) == ("demo", 7)
+def test_embedded_demo_prints_one_figure_per_goal_and_measure():
+    sheet = figures(run("demo", "--embedded", "--seconds", "3", "--seed", "7", "--json"))
+    assert (sheet["command"], sheet["seed"]) == ("demo --embedded", 7)
     names = [line["name"] for line in sheet["lines"]]
     assert names == [f"{goal}: {measure}" for goal in GOALS for measure in MEASURES]
     values = {line["name"]: line["value"] for line in sheet["lines"]}
@@ -75,18 +78,67 @@ def test_demo_prints_one_figure_per_goal_and_measure():
     assert values["Slack 100 ms: average K"] == 100
 
 
-def test_demo_repeats_itself():
-    first, second = (run("demo", "--seconds", "2", "--json").stdout for _ in range(2))
+def test_embedded_demo_repeats_itself():
+    command = ("demo", "--embedded", "--seconds", "2", "--json")
+    first, second = (run(*command).stdout for _ in range(2))
     assert first == second
 
 
-def test_demo_explains_its_table():
-    result = run("demo", "--seconds", "3")
+def test_embedded_demo_explains_its_table():
+    result = run("demo", "--embedded", "--seconds", "3")
     assert result.exit_code == 0
     assert "some positions arrive" in result.stdout
     assert "What to see: " in result.stdout
     for goal in GOALS:
         assert goal in result.stdout
+
+
+def watched(watch, *batches):
+    """A watch that was told of some micro-batches: (rows, ms, other figures)."""
+    for rows, ms, more in batches:
+        line = {"event": "batch", "name": watch.name, "rows": rows, "duration_ms": ms}
+        watch.take(line | {"metrics": None} | more)
+    watch.take({"event": "terminated", "name": watch.name})
+    return watch
+
+
+TOLD = {
+    "produced": 90,
+    "lost": 8,
+    "late_kept": 5,
+    "late_dropped": 2,
+    "slack": 1_000,
+    "recall": 0.92,
+}
+
+
+def test_demo_shows_both_joins_beside_the_truth(capsys):
+    ours = watched(
+        Watch("ours", "ms", "Slackwater"), (500, 9_000, {}), (1_000, 100, {"metrics": TOLD})
+    )
+    native = {"results": 48, "dropped": 3}
+    theirs = watched(
+        NativeWatch("theirs", "ms", "Spark's own join"), (500, 9_000, native), (1_000, 200, native)
+    )
+    outcome = Outcome(ours, theirs, TOLD, 1_000, 100)
+    lines = {line.name: line.value for line in outcome.lines()}
+    assert lines["true results"] == 100
+    assert (lines["Slackwater: recall"], lines["Spark: recall"]) == (0.98, 0.96)
+    assert (lines["Slackwater: rows/s"], lines["Spark: rows/s"]) == (10_000, 5_000)
+    assert lines["Slackwater: recall in time"] == 0.9
+    assert "Spark: recall in time" not in lines
+    Console(width=80).print(outcome.table())
+    assert "98.0%" in capsys.readouterr().out
+    assert "takes 2.0 times as many rows" in outcome.moral()
+
+
+def test_a_watch_leaves_other_queries_alone_and_knows_when_its_own_has_ended():
+    watch = Watch("mine")
+    watched(watch, (10, 5, {"name": "other"}))
+    assert (watch.lines, watch.ended.is_set()) == ([], True)
+    assert watch.cells() == ["mine", "0", "0", "–", "–", "–", "–", "–"]
+    watched(watch, (10, 5, {"metrics": TOLD}), (0, 7, {}))
+    assert watch.cells() == ["mine", "2", "10", "2,000", "90", "7", "1 s", "92.0%"]
 
 
 def test_quick_bench_has_every_figure_and_promises_nothing():
@@ -113,7 +165,10 @@ def test_missed_floor_exits_with_1(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", "--seed", "-1"], "slackwater: seed must be a number not below 0, got -1"),
+        (
+            ["demo", "--embedded", "--seed", "-1"],
+            "slackwater: seed must be a number not below 0, got -1",
+        ),
         (["bench", "core", "--seed", "-1"], "slackwater: seed must be a number not below 0"),
         (["demo", "--seconds", "0"], "Invalid value for '--seconds'"),
         (["nonsense"], "No such command"),

@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 from slackwater.cli import app
 from spark.streams import in_parts, pair, write
 
+pytestmark = pytest.mark.skipif(
+    "SLACKWATER_CONNECT" in os.environ, reason="commands take the classic session that runs"
+)
+
 JOB = """\
 [job]
 checkpoint = "state"

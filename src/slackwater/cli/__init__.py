@@ -7,12 +7,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from slackwater.cli import bench, demo
+from slackwater.cli import bench, demo, run
+from slackwater.cli.local_spark import FailedError
 from slackwater.errors import SlackwaterError
 
 
 class _Commands(TyperGroup):
-    """A bad request is told in one line and exits with 2."""
+    """A bad request is told in one line and exits with 2; a query that failed exits with 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -20,6 +21,10 @@ class _Commands(TyperGroup):
         except SlackwaterError as error:
             typer.echo(f"slackwater: {error}", err=True)
             raise typer.Exit(2) from None
+        except FailedError as error:
+            for text in (f"slackwater: {error}", *getattr(error, "__notes__", ())):
+                typer.echo(text, err=True)
+            raise typer.Exit(1) from None
 
 
 app = typer.Typer(
@@ -30,6 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("run")(run.run)
 app.add_typer(bench.app, name="bench")
 
 

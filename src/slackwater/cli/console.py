@@ -41,3 +41,28 @@ def out() -> Console:
 def print_json(data: dict[str, Any]) -> None:
     """Print plain data for programs."""
     typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+# ---- numbers for people
+
+
+def count(value: float | None) -> str:
+    """A whole number, or a dash."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def percent(value: float | None) -> str:
+    """A share, or a dash."""
+    return "–" if value is None else f"{value:.1%}"
+
+
+def duration(value: float | None, unit: str = "ms") -> str:
+    """A time, or a dash.
+
+    >>> duration(250), duration(2500), duration(2000), duration(2500, "us"), duration(None)
+    ('250 ms', '2.5 s', '2 s', '2 ms', '–')
+    """
+    if value is None:
+        return "–"
+    ms = value / 1000 if unit == "us" else value
+    return f"{ms:.0f} ms" if ms < 999.5 else f"{ms / 1000:.1f}".removesuffix(".0") + " s"

@@ -1,151 +1,199 @@
-"""``slackwater demo``: what waiting costs and what it buys, on a soccer-like game."""
+"""``slackwater demo``: disordered streams through Slackwater and through Spark's own join."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from slackwater.cli.console import Json, Seed, out, print_json, progress
+from slackwater.cli.console import Json, Seed, count, duration, out, percent, print_json
 
 if TYPE_CHECKING:
-    from slackwater.engine.report import Report
+    from pyspark.sql import DataFrame, SparkSession
+    from rich.table import Table
+
+    from slackwater.cli.live import NativeWatch, Screen, Watch
     from slackwater.lab.figures import Line
-    from slackwater.query import Goal
 
-_GAMMA = 0.95
-
-_INTRO = (
-    "Two soccer teams send the positions of their players, and some positions arrive late. "
-    "The query asks which opponents came within 5 m of each other within 5 s; "
-    "slack (K) is how long the join waits for late positions before it answers."
-)
-
-
-class Outcome(NamedTuple):
-    """What came of one goal."""
-
-    goal: str
-    report: Report
-    late: int
-
-    @property
-    def lost(self) -> int:
-        """True results that were not produced."""
-        return self.report.true - self.report.produced
-
-    def lines(self) -> list[Line]:
-        """The figures of the table."""
-        from slackwater.lab.figures import Line
-
-        figures = {
-            "average K": (self.report.average_slack, "ms"),
-            "recall": (self.report.recall, "share"),
-            f"Φ({_GAMMA})": (self.report.phi, "share"),
-            "average latency": (self.report.average_latency, "ms"),
-            "95 % latency": (self.report.latency_95, "ms"),
-            "late events": (self.late, "events"),
-            "results lost": (self.lost, "results"),
-        }
-        return [
-            Line(f"{self.goal}: {name}", round(value, 4), unit)
-            for name, (value, unit) in figures.items()
-        ]
+_SECONDS = 40
+_SECONDS_EMBEDDED = 60
+_MAIN = ("recall", "rows/s")
 
 
 def demo(
-    seconds: Annotated[int, typer.Option(min=1, max=3600, help="How long the game lasts.")] = 60,
+    seconds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=3600,
+            help=f"Length of the streams; {_SECONDS}, with --embedded {_SECONDS_EMBEDDED}.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 1,
+    keep: Annotated[
+        Path | None, typer.Option(help="Write the streams here, and leave them.")
+    ] = None,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Compare slacks in this process, without Spark.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Join a made-up soccer game under several slacks, and compare."""
+    """Join disordered streams on a local Spark, beside Spark's own join."""
+    if embedded:
+        from slackwater.cli.demo_embedded import embedded_demo
+
+        embedded_demo(seconds or _SECONDS_EMBEDDED, seed, json)
+        return
+    from slackwater.cli.live import Screen
     from slackwater.lab.figures import sheet
-    from slackwater.lab.workloads import soccer
-    from slackwater.query import MaxSlack, NoSlack, Slack
 
-    goals: dict[str, Goal] = {
-        "NoSlack": NoSlack(),
-        "Slack 100 ms": Slack("100 ms"),
-        "Slack 1 s": Slack("1 s"),
-        "MaxSlack": MaxSlack(),
-    }
-    game = soccer(seconds, seed)
     if not json:
-        out().print(_INTRO + "\n", highlight=False)
-    period_s = max(1, min(10, seconds // 3))
-    runs = progress([(name, (name, goal)) for name, goal in goals.items()], "demo", quiet=json)
-    outcomes = [_run(name, goal, game, period_s) for name, goal in runs]
+        out().print(_intro() + "\n", highlight=False)
+    with TemporaryDirectory(prefix="slackwater-demo-") as scratch, Screen(quiet=json) as screen:
+        streams = keep or Path(scratch) / "streams"
+        outcome = _compete(streams, Path(scratch), seconds or _SECONDS, seed, screen)
     if json:
-        lines = [line for outcome in outcomes for line in outcome.lines()]
-        print_json(sheet("demo", seed, lines))
+        print_json(sheet("demo", seed, outcome.lines()))
     else:
-        _print_table(outcomes, seconds, period_s)
+        console = out()
+        console.print(outcome.table())
+        console.print("\n" + outcome.moral(), highlight=False)
 
 
-def _run(name: str, goal: Goal, game: Mapping[str, Any], period_s: int) -> Outcome:
-    from slackwater.query import Stream, join
+def _intro() -> str:
+    from slackwater.lab import contest
 
-    query = join(
-        Stream("a", ts="ts", window="5 seconds"),
-        Stream("b", ts="ts", window="5 seconds"),
-        where="dist(a.x, a.y, b.x, b.y) < 5",
-        select="count",
-        goal=goal,
-    )
-    run = query.replay(game, arrival="arrival")
-    report = run.report(_GAMMA, period=f"{period_s} seconds")
-    return Outcome(name, report, run.metrics.late_kept + run.metrics.late_dropped)
-
-
-def _print_table(outcomes: Sequence[Outcome], seconds: int, period_s: int) -> None:
-    from rich import box
-    from rich.table import Table
-
-    true = outcomes[0].report.true
-    table = Table(
-        caption=(
-            f"{seconds} s of play, {true:,} true results. Recall: share of them that was found. "
-            f"Φ({_GAMMA}): how often recall over the last {period_s} s was {_GAMMA:.0%} or more. "
-            "Latency: how far event time had moved on when a result came out."
-        ),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),  # fits 80 columns
-    )
-    table.add_column("\ngoal", no_wrap=True)
-    for name in (
-        "average\nK", "\nrecall", f"\nΦ({_GAMMA})", "average\nlatency", "95 %\nlatency",
-        "late\nevents", "results\nlost",
-    ):  # fmt: skip
-        table.add_column(name, justify="right", overflow="fold")
-    for outcome in outcomes:
-        report = outcome.report
-        table.add_row(
-            outcome.goal,
-            _duration(report.average_slack),
-            f"{report.recall:.2%}",
-            f"{report.phi:.0%}",
-            _duration(report.average_latency),
-            _duration(report.latency_95),
-            f"{outcome.late:,}",
-            f"{outcome.lost:,}",
-        )
-    console = out()
-    console.print(table)
-    console.print("\n" + _moral(outcomes), highlight=False)
-
-
-def _moral(outcomes: Sequence[Outcome]) -> str:
-    least, most = outcomes[0].report, outcomes[-1].report
     return (
-        f"What to see: without waiting, answers come at once but {1 - least.recall:.0%} of them "
-        f"are lost; waiting for the slowest position finds {most.recall:.2%} of them, but "
-        f"{_duration(most.average_latency)} later on average; a fixed slack in between is a guess, "
-        "good only while the delays stay as they are."
+        f"Quotes and trades of {contest.SYMBOLS:,} symbols, {contest.RATE_PER_S:,} a second each. "
+        f"{100 * contest.LATE_SHARE:.0f} % of them arrive late, by "
+        f"{duration(contest.MEAN_DELAY_MS)} on average. Which quotes and trades of a symbol are "
+        f"at most {contest.WINDOW} apart? Both joins read the same files and wait "
+        f"{duration(contest.SLACK_MS)} for late events."
     )
 
 
-def _duration(ms: float) -> str:
-    """A time for people."""
-    return f"{ms:.0f} ms" if ms < 999.5 else f"{ms / 1000:.1f} s"
+class Outcome(NamedTuple):
+    """How both joins did."""
+
+    ours: Watch
+    theirs: NativeWatch
+    told: dict[str, Any]  # the last metrics of ours
+    delay_ms: int  # of theirs
+    true: int
+
+    @property
+    def figures(self) -> list[Figure]:
+        """What is compared; None: that join has no such figure."""
+        told = self.told
+        found, native = told["produced"] + told["lost"], self.theirs.total("results")
+        return [
+            Figure("rows in", "rows", self.ours.rows, self.theirs.rows),
+            Figure("results", "results", found, native),
+            Figure("results in time", "results", told["produced"], None),
+            Figure("results late, and marked", "results", told["lost"], None),
+            Figure("recall", "share", found / self.true, native / self.true),
+            Figure("recall in time", "share", told["produced"] / self.true, None),
+            Figure("recall in time, as it counts", "share", told["recall"], None),
+            Figure("late events", "events", told["late_kept"] + told["late_dropped"], None),
+            Figure("dropped events", "events", None, self.theirs.total("dropped")),
+            Figure("average K", "ms", self.ours.average_slack, self.delay_ms),
+            Figure("rows/s", "rows/s", self.ours.rows_per_s, self.theirs.rows_per_s),
+            Figure("whole run", "s", self.ours.seconds, self.theirs.seconds),
+        ]
+
+    def lines(self) -> list[Line]:
+        """The figures for programs."""
+        from slackwater.lab.figures import Line
+
+        ours = [(f"Slackwater: {figure.name}", figure.ours, figure.unit) for figure in self.figures]
+        theirs = [(f"Spark: {figure.name}", figure.theirs, figure.unit) for figure in self.figures]
+        known = [Line(name, round(n, 4), unit) for name, n, unit in ours + theirs if n is not None]
+        return [Line("true results", self.true, "results"), *known]
+
+    def table(self) -> Table:
+        """The figures for people."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(
+            caption=(
+                f"{self.true:,} true results, counted by a batch join; recall is the share of them "
+                "that was found. K is how long a join waits, for Spark the delay of its "
+                "watermarks. rows/s is without the first micro-batch, which starts the workers."
+            ),
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 2, 0, 0),
+        )
+        table.add_column("", no_wrap=True)
+        for watch in (self.ours, self.theirs):
+            table.add_column(watch.title, justify="right", no_wrap=True)
+        for figure in self.figures:
+            table.add_row(*figure.cells(), style="bold" if figure.name in _MAIN else "")
+        return table
+
+    def moral(self) -> str:
+        """What to see."""
+        times = (self.ours.rows_per_s or 1) / (self.theirs.rows_per_s or 1)
+        late = count(self.told["lost"])
+        return (
+            f"What to see: with the same delay Slackwater takes {times:.1f} times as many rows a "
+            f"second. It marks the {late} results that come late, and it knows its recall while it "
+            "runs; Spark's join tells how many events it dropped, but not what they cost."
+        )
+
+
+class Figure(NamedTuple):
+    """One line of the comparison."""
+
+    name: str
+    unit: str
+    ours: float | None
+    theirs: float | None
+
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        return [self.name, self._text(self.ours), self._text(self.theirs)]
+
+    def _text(self, value: float | None) -> str:
+        if self.unit == "share":
+            return percent(value)
+        if self.unit in ("ms", "s"):
+            return duration(None if value is None else value * (1000 if self.unit == "s" else 1))
+        return count(value)
+
+
+def _compete(directory: Path, scratch: Path, seconds: int, seed: int, screen: Screen) -> Outcome:
+    """Write the streams, run both joins over them, and count the truth."""
+    from slackwater.cli.live import NativeWatch, Watch
+    from slackwater.cli.local_spark import local_spark
+    from slackwater.lab import contest
+
+    screen.doing("writing the streams")
+    batches = contest.write_streams(directory, seconds, seed) + 1  # the last has no data
+    screen.doing("starting Spark")
+    with local_spark("slackwater demo", None, {}) as spark:
+        ours = Watch("slackwater demo", "ms", "Slackwater", batches)
+        _stream(contest.by_slackwater(spark, directory), ours, spark, scratch, screen)
+        theirs = NativeWatch("native demo", "ms", "Spark's own join", batches)
+        _stream(contest.by_spark(spark, directory), theirs, spark, scratch, screen)
+        screen.doing("counting the true results with a batch join")
+        true = contest.true_results(spark, directory)
+    return Outcome(ours, theirs, ours.metrics or {}, contest.SLACK_MS, true)
+
+
+def _stream(
+    joined: DataFrame, watch: Watch, spark: SparkSession, scratch: Path, screen: Screen
+) -> None:
+    from slackwater.cli.live import follow
+    from slackwater.lab.contest import ContestLines
+
+    screen.follow(watch)
+    screen.doing(f"{watch.title} reads the streams")
+    writer = joined.writeStream.format("noop").queryName(watch.name).trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(scratch / watch.name))
+    if follow(spark, writer.start, watch, [ContestLines(watch.take)]):
+        raise KeyboardInterrupt

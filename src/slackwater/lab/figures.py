@@ -49,8 +49,8 @@ class Line:
         }
 
 
-def sheet(command: str, seed: int, lines: Sequence[Line]) -> dict[str, Any]:
-    """All figures of a command, with what is needed to compare them with others."""
+def sheet(command: str, seed: int | None, lines: Sequence[Line]) -> dict[str, Any]:
+    """All figures of a command, with what is needed to compare them; no seed, no made-up data."""
     return {
         "command": command,
         "seed": seed,

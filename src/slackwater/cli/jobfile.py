@@ -1,0 +1,240 @@
+"""The job of ``slackwater run``: a TOML file, checked before Spark is started.
+
+Relative paths start at the directory of the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from slackwater.cli.tables import JobFileError, Table
+from slackwater.errors import QueryError
+from slackwater.query import Goal, MaxSlack, NoSlack, Query, Slack, Stream, Tuples, join
+from slackwater.units import TimeUnit, to_units
+
+AVAILABLE_NOW = "available-now"
+
+_TABLES = ("job", "join", "stream", "sink", "spark")
+_JOB = (
+    "name", "checkpoint", "trigger", "at_end", "shards", "arrival", "idle_after",
+    "max_future_skew", "control", "metrics",
+)  # fmt: skip
+_JOIN = tuple(field.name for field in fields(Query) if field.name != "streams")
+_STREAM = ("name", "ts", "window", "format", "schema", "path", "options", "select", "where")
+_SINK = ("format", "path", "options", "select", "partition_by")
+
+_NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
+_LOCAL = "a directory of this machine, local or mounted"
+_PAUSE = 'a time between micro-batches such as "5 seconds"'
+_FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark wants to know their columns
+_OWN_COLUMNS = ("kafka", "rate", "rate-micro-batch", "socket")
+_ENDLESS = ("rate", "socket")
+_WILD = set("*?[{")
+
+
+class Source(NamedTuple):
+    """Where a stream comes from."""
+
+    name: str
+    format: str
+    schema: str | None
+    path: str | None
+    options: dict[str, str]
+    select: tuple[str, ...]
+    where: str | None
+
+
+class Sink(NamedTuple):
+    """Where the results go."""
+
+    format: str
+    path: str | None
+    options: dict[str, str]
+    select: tuple[str, ...]
+    partition_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A job that was read and checked, as far as that goes without Spark."""
+
+    file: str  # as it was given
+    name: str
+    query: Query
+    sources: tuple[Source, ...]
+    sink: Sink
+    checkpoint: Path
+    trigger_ms: int | None  # None: take what is there now, and end
+    options: dict[str, Any]  # of Query.stream
+    metrics: Path | None
+    cores: int | None
+    settings: dict[str, str]  # of Spark
+
+
+def read_job(file: Path) -> JobFile:
+    """The job in `file`, or an error that says what is wrong with it."""
+    try:
+        given = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"{file} cannot be read: {error.strerror}"
+        raise JobFileError(msg) from error
+    except ValueError as error:  # not TOML, or not even text
+        msg = f"{file} is not a TOML file: {error}"
+        raise JobFileError(msg) from error
+    base = file.absolute().parent
+    tables = Table(f"{file}:", given, _TABLES)
+    job, joining = tables.table("job", _JOB), tables.table("join", _JOIN)
+    unit: TimeUnit = joining.choice("unit", get_args(TimeUnit), "ms")
+    streams = [_stream(table, base, unit) for table in tables.tables("stream", _STREAM, least=2)]
+    sources = tuple(source for _, source in streams)
+    metrics = job.text_or("metrics", None)
+    cores, settings = _spark(tables.table("spark", None, required=False))
+    return JobFile(
+        file=str(file),
+        name=job.text_or("name", file.stem),
+        query=_query(joining, [stream for stream, _ in streams], unit),
+        sources=sources,
+        sink=_sink(tables.table("sink", _SINK), base),
+        checkpoint=_directory(job, "checkpoint", base),
+        trigger_ms=_trigger(job, sources),
+        options=_options(job, base, unit),
+        metrics=None if metrics is None else Path(_located(metrics, base)),
+        cores=cores,
+        settings=settings,
+    )
+
+
+# ---- [job] and [spark]
+
+
+def _trigger(job: Table, sources: Iterable[Source]) -> int | None:
+    trigger = job.text_or("trigger", AVAILABLE_NOW)
+    if trigger != AVAILABLE_NOW:
+        try:
+            return to_units(trigger, "ms")
+        except QueryError:
+            job.refuse("trigger", f'"{AVAILABLE_NOW}" or {_PAUSE}')
+    for source in sources:
+        if source.format in _ENDLESS:
+            job.fail(
+                f'trigger = "{AVAILABLE_NOW}" needs streams that end, but [[stream]] {source.name} '
+                f'has format "{source.format}"; give {_PAUSE}'
+            )
+    return None
+
+
+def _options(job: Table, base: Path, unit: TimeUnit) -> dict[str, Any]:
+    """The options of `Query.stream`."""
+    options: dict[str, Any] = {
+        "at_end": job.choice("at_end", ("hold", "flush"), "hold"),
+        "arrival": job.text_or("arrival", None),
+        "shards": job.whole("shards"),
+        "idle_after": job.duration("idle_after", unit),
+    }
+    if "control" in job.given:
+        options["control"] = str(_directory(job, "control", base))
+    if job.given.get("max_future_skew") == "none":
+        options["max_future_skew"] = None
+    elif "max_future_skew" in job.given:
+        options["max_future_skew"] = job.duration("max_future_skew", unit)
+    return options
+
+
+def _directory(job: Table, key: str, base: Path) -> Path:
+    located = _located(job.text(key), base)
+    if "://" in located:
+        job.refuse(key, _LOCAL)
+    if Path(located).exists() and not Path(located).is_dir():
+        job.refuse(key, "a directory")
+    return Path(located)
+
+
+def _spark(table: Table) -> tuple[int | None, dict[str, str]]:
+    given = {name: value for name, value in table.given.items() if name != "cores"}
+    settings = table.flat(given, "")
+    for name in settings:
+        if not name.startswith("spark."):
+            table.unknown(name, ("cores", "spark.*"))
+    return table.whole("cores"), settings
+
+
+# ---- [join] and [[stream]]
+
+
+def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
+    joining.duration("slide", unit)
+    joining.duration("retention", unit)
+    given = joining.given | {"goal": _goal(joining, unit)}
+    return joining.checked(lambda: join(*streams, **given))
+
+
+def _goal(joining: Table, unit: TimeUnit) -> Goal:
+    goal = joining.given.get("goal", "no-slack")
+    if isinstance(goal, str) and goal in _NAMED_GOALS:
+        return _NAMED_GOALS[goal]
+    if isinstance(goal, dict) and list(goal) == ["slack"]:
+        joining.checked(lambda: to_units(goal["slack"], unit, "goal: slack"))
+        return Slack(goal["slack"])
+    joining.refuse("goal", '"no-slack", "max-slack" or {slack = "500 ms"}')
+
+
+def _stream(table: Table, base: Path, unit: TimeUnit) -> tuple[Stream, Source]:
+    name, ts = table.text("name"), table.text("ts")
+    window = table.given.get("window")
+    if window is None:
+        table.fail("needs window")
+    stream = table.checked(lambda: Stream(name, ts, window))
+    if not isinstance(stream.window, Tuples):
+        table.duration("window", unit)
+    form = table.text("format")
+    path = _path(table, form, base)
+    if path and "://" not in path and not _WILD & set(path) and not Path(path).exists():
+        table.refuse("path", "a file or directory that is there")
+    return stream, Source(
+        name,
+        form,
+        _schema(table, form),
+        path,
+        table.settings("options"),
+        table.texts("select"),
+        table.text_or("where", None),
+    )
+
+
+def _schema(table: Table, form: str) -> str | None:
+    schema = table.text_or("schema", None)
+    if schema is None and form in _FILES:
+        table.fail(f"needs schema: Spark does not guess the columns of a stream of {form} files")
+    if schema is not None and form in _OWN_COLUMNS:
+        table.fail(f"schema must be left out: {form} has its own columns, which select can change")
+    return schema
+
+
+# ---- [sink]
+
+
+def _sink(table: Table, base: Path) -> Sink:
+    form = table.text("format")
+    return Sink(
+        form,
+        _path(table, form, base),
+        table.settings("options"),
+        table.texts("select"),
+        table.texts("partition_by"),
+    )
+
+
+def _path(table: Table, form: str, base: Path) -> str | None:
+    path = table.text_or("path", None)
+    if path is None and form in (*_FILES, "text"):
+        table.fail(f"needs path: {form} is a format of files")
+    return None if path is None else _located(path, base)
+
+
+def _located(path: str, base: Path) -> str:
+    """An address as it is; a relative path from where the job file is."""
+    return path if "://" in path else str(base / Path(path).expanduser())

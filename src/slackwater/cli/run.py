@@ -1,0 +1,136 @@
+"""``slackwater run``: a job file on a local Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slackwater.cli.console import Json, out, print_json
+
+if TYPE_CHECKING:
+    from slackwater.cli.jobfile import JobFile
+    from slackwater.cli.live import Watch
+    from slackwater.lab.figures import Line
+    from slackwater.spark.listener import MetricsLog
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="The job, a TOML file; see docs/running.md.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the job and its checkpoint; start nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run a join of your own on Spark, as a TOML file describes it."""
+    from slackwater.cli.checkpoint import Checkpoint
+    from slackwater.cli.jobfile import read_job
+    from slackwater.cli.live import Screen, Watch, follow
+    from slackwater.cli.local_spark import local_spark
+    from slackwater.cli.plan import Planner, known_before, settings
+    from slackwater.spark.listener import Lines
+
+    job = read_job(file)
+    checkpoint = Checkpoint(job.checkpoint, job.file)
+    checkpoint.check(known_before(job))
+    chosen = settings(job, checkpoint.saved)
+    with Screen(quiet=json) as screen:
+        screen.doing("starting Spark")
+        with local_spark(job.name, job.cores, chosen, may_print=not json) as spark:
+            planner = Planner(job, spark)
+            fingerprint = planner.fingerprint()
+            checkpoint.check(fingerprint)
+            joined = planner.joined(may_write=not check)
+            if not check:
+                watch = Watch(job.name, job.query.unit)
+                listeners = [Lines(watch.take), *_metrics_log(job)]
+                checkpoint.claim(fingerprint)
+                screen.follow(watch)
+                screen.doing("running; Ctrl-C stops it")
+                stopped = follow(spark, lambda: planner.start(joined), watch, listeners)
+    if check:
+        _print_check(job, json)
+    else:
+        _print_summary(watch, stopped, json)
+
+
+def _metrics_log(job: JobFile) -> list[MetricsLog]:
+    from slackwater.cli.tables import JobFileError
+    from slackwater.spark.listener import MetricsLog
+
+    try:
+        return [] if job.metrics is None else [MetricsLog(job.metrics)]
+    except OSError as error:
+        msg = f"{job.file}: [job] metrics {job.metrics} cannot be written: {error.strerror}"
+        raise JobFileError(msg) from error
+
+
+# ---- what is told at the end
+
+
+def _print_check(job: JobFile, json: bool) -> None:
+    from slackwater.lab.figures import sheet
+
+    if json:
+        print_json(sheet("run --check", None, []))
+        return
+    read = ", ".join(f"{source.name} ({source.format})" for source in job.sources)
+    out().print(f"{job.file} is ready to run: {read} into {job.sink.format}.", highlight=False)
+
+
+def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
+    from slackwater.lab.figures import sheet
+
+    lines = _figures(watch)
+    if json:
+        print_json(sheet("run", None, lines))
+        return
+    how = "was stopped" if stopped else "has taken all there was"
+    _print_table(f"{watch.title} {how}: {len(watch.lines)} micro-batches", lines)
+
+
+def _figures(watch: Watch) -> list[Line]:
+    """The figures of this run and, from the metrics, those since the first start."""
+    from slackwater.lab.figures import Line
+
+    told = watch.metrics
+    lines = [
+        Line("micro-batches", len(watch.lines), "batches"),
+        Line("rows in", watch.rows, "rows"),
+    ]
+    if watch.rows_per_s is not None:
+        lines.append(Line("speed", round(watch.rows_per_s), "rows/s"))
+    if told is None:
+        return lines
+    lines += [
+        Line("rows since the first start", told["arrivals"], "rows"),
+        Line("results", told["produced"], "results"),
+        Line("results lost", told["lost"], "results"),
+        Line("late events", told["late_kept"] + told["late_dropped"], "events"),
+        Line("events of unknown loss", told["lost_unknown"], "events"),
+        Line("rejected rows", sum(told["rejected"].values()), "rows"),
+        Line("events waiting", told["buffered"], "events"),
+        Line("K", told["slack"], watch.unit),
+    ]
+    if told["recall"] is not None:
+        lines.append(Line("recall", round(told["recall"], 4), "share"))
+    return lines
+
+
+def _print_table(title: str, lines: list[Line]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from slackwater.lab.figures import amount
+
+    table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1, 0, 0))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for line in lines:
+        shown = f"{line.value:.2%}" if line.unit == "share" else amount(line.value)
+        table.add_row(line.name, shown, "" if line.unit == "share" else line.unit)
+    console = out()
+    console.print(title, highlight=False)
+    console.print(table)

@@ -1,0 +1,128 @@
+"""The same disordered streams through Slackwater and through Spark's own stream-stream join.
+
+Quotes and trades of some symbols, in Parquet files in the order of their arrival: which quotes and
+trades of a symbol are at most 2 s apart? Both joins read one file per stream and micro-batch, and
+both are told to wait 1 s: Slackwater as its slack, Spark as the delay of its watermarks.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from slackwater.lab.workloads import WorkloadError, uniform_keys
+from slackwater.query import Query, Slack, Stream, join
+from slackwater.spark.listener import Lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+
+STREAMS = ("quotes", "trades")
+RATE_PER_S = 10_000  # of a stream
+SLACK_MS = 1_000
+WINDOW = "2 seconds"
+LATE_SHARE = 0.2
+MEAN_DELAY_MS = 2_000
+
+SYMBOLS = 20_000
+
+_FILE_S = 5  # so much of a stream is in a file, and so in a micro-batch
+_START_MS = 1_767_225_600_000  # 2026-01-01; any time that has passed will do
+_NAME = "native"  # of what Spark's own join is made to tell
+
+QUERY: Query = join(
+    Stream("quotes", ts="event_time", window=WINDOW),
+    Stream("trades", ts="event_time", window=WINDOW),
+    on="symbol",
+    goal=Slack(SLACK_MS),
+    late="emit",
+)
+_CONDITION = (
+    "quotes_symbol = trades_symbol "
+    f"and trades_event_time >= quotes_event_time - interval {WINDOW} "
+    f"and trades_event_time <= quotes_event_time + interval {WINDOW}"
+)
+
+
+def write_streams(directory: Path, seconds: float, seed: int) -> int:
+    """Write both streams below `directory`; how many files each of them has."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        msg = f"the streams need a directory that is new or empty, got {directory}"
+        raise WorkloadError(msg)
+    rows, files = round(seconds * RATE_PER_S), max(2, round(seconds / _FILE_S))
+    for number, name in enumerate(STREAMS):
+        table = _table(rows, 2 * seed + number)
+        (directory / name).mkdir(parents=True)
+        for n in range(files):
+            first, end = n * rows // files, (n + 1) * rows // files
+            file = directory / name / f"{n:03}.parquet"
+            pq.write_table(table.slice(first, end - first), file)
+            os.utime(file, (_START_MS // 1000 + n,) * 2)  # Spark takes the oldest first
+    return files
+
+
+def _table(rows: int, seed: int) -> pa.Table:
+    """(event_time, symbol, price), in the order of arrival."""
+    table = uniform_keys(rows, seed, RATE_PER_S, SYMBOLS, LATE_SHARE, MEAN_DELAY_MS)
+    micros = 1000 * (table["ts"].to_numpy() + _START_MS)
+    cents = np.round(90 + 20 * table["v"].to_numpy(), 2)
+    times = pa.array(micros, pa.timestamp("us", tz="UTC"))
+    return pa.table({"event_time": times, "symbol": table["k"], "price": cents})
+
+
+# ---- the two joins, and the truth
+
+
+def by_slackwater(spark: SparkSession, directory: Path) -> DataFrame:
+    """The join by Slackwater; late results are emitted too, marked."""
+    return QUERY.stream(_streaming(spark, directory), at_end="flush")
+
+
+def by_spark(spark: SparkSession, directory: Path) -> DataFrame:
+    """The same by Spark's own stream-stream join, as a user would write it."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    delay = f"{SLACK_MS} milliseconds"
+    quotes, trades = (
+        _prefixed(frame, name).withWatermark(f"{name}_event_time", delay)
+        for name, frame in _streaming(spark, directory).items()
+    )
+    joined = quotes.join(trades, F.expr(_CONDITION))
+    return joined.observe(_NAME, F.count(F.lit(1)).alias("results"))
+
+
+def true_results(spark: SparkSession, directory: Path) -> int:
+    """How many results there are, by a batch join that knows nothing of Slackwater."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    quotes, trades = (
+        _prefixed(spark.read.parquet(str(directory / name)), name) for name in STREAMS
+    )
+    return quotes.join(trades, F.expr(_CONDITION)).count()
+
+
+def _streaming(spark: SparkSession, directory: Path) -> dict[str, DataFrame]:
+    reader = spark.readStream.schema("event_time timestamp, symbol long, price double")
+    reader = reader.option("maxFilesPerTrigger", 1)
+    return {name: reader.parquet(str(directory / name)) for name in STREAMS}
+
+
+def _prefixed(frame: DataFrame, name: str) -> DataFrame:
+    return frame.toDF(*(f"{name}_{column}" for column in frame.columns))
+
+
+class ContestLines(Lines):
+    """Lines of micro-batches, with what Spark's own join tells: results and dropped rows."""
+
+    def batch(self, progress: StreamingQueryProgress) -> dict[str, Any]:
+        """The line of a micro-batch."""
+        native = progress.observedMetrics.get(_NAME)
+        dropped = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
+        results = 0 if native is None else native["results"]
+        return super().batch(progress) | {"results": results, "dropped": dropped}

@@ -1,0 +1,330 @@
+"""`slackwater run`: what is refused, without Spark, and one real run as a user starts it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import slackwater as sw
+from slackwater.cli import app
+from slackwater.cli.checkpoint import Checkpoint
+from slackwater.cli.jobfile import read_job
+from slackwater.cli.tables import JobFileError
+from slackwater.lab.workloads import uniform_keys
+
+GOOD = """\
+[job]
+name = "pairs"
+checkpoint = "state"
+at_end = "flush"
+arrival = "arrival"
+shards = 1
+metrics = "log/metrics.jsonl"
+
+[spark]
+cores = 2
+spark.sql.files.maxPartitionBytes = "64m"
+
+[join]
+on = "k"
+goal = {slack = "300 ms"}
+
+[[stream]]
+name = "a"
+ts = "ts"
+window = "1 second"
+format = "parquet"
+schema = "ts long, k long, v double, arrival long"
+path = "in/a"
+options = {maxFilesPerTrigger = 1}
+
+[[stream]]
+name = "b"
+ts = "ts"
+window = "1 second"
+format = "parquet"
+schema = "ts long, k long, v double, arrival long"
+path = "in/b"
+options.maxFilesPerTrigger = 1
+
+[sink]
+format = "parquet"
+path = "out"
+select = ["result_ts", "a_k as k", "b_v - a_v as step"]
+"""
+
+SCHEMA = 'schema = "ts long, k long, v double, arrival long"'
+
+
+def write_job(directory, *changes, name="job.toml"):
+    """The good job with some of its text replaced, and directories for its streams."""
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    for stream in "ab":
+        (directory / "in" / stream).mkdir(parents=True, exist_ok=True)
+    file = directory / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def refused(file, *options):
+    """What the command says about a job that it refuses."""
+    result = CliRunner().invoke(app, ["run", str(file), *options])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return result.stderr.removeprefix("slackwater: ").removeprefix(f"{file}: ").rstrip()
+
+
+# ---- the file
+
+
+def test_a_good_job_is_read(tmp_path):
+    job = read_job(write_job(tmp_path))
+    assert (job.name, job.cores, job.trigger_ms) == ("pairs", 2, None)
+    assert job.checkpoint == tmp_path / "state"
+    assert job.metrics == tmp_path / "log" / "metrics.jsonl"
+    assert job.query.goal == sw.Slack("300 ms")
+    assert job.options["arrival"] == "arrival"
+    assert job.settings == {"spark.sql.files.maxPartitionBytes": "64m"}
+    assert job.sources[0].path == str(tmp_path / "in" / "a")
+    assert job.sources[0].options == {"maxFilesPerTrigger": "1"}
+    assert job.sink.select == ("result_ts", "a_k as k", "b_v - a_v as step")
+
+
+def test_every_option_of_join_can_be_given(tmp_path):
+    more = 'late = "emit"\nbounds = "(]"\nslide = "10 ms"\nretention = 5000\nstrict = true'
+    more += '\nwhere = "a.v < b.v"\noverdue = "now"\nselect = "*"\nunit = "us"'
+    query = read_job(write_job(tmp_path, ('on = "k"', f'on = "k"\n{more}'))).query
+    assert (query.late, query.bounds, query.slide, query.strict) == ("emit", "(]", "10 ms", True)
+    assert (query.where, query.overdue, query.retained) == ("a.v < b.v", "now", 5000)
+
+
+@pytest.mark.parametrize(
+    ("goal", "meant"), [('"no-slack"', sw.NoSlack()), ('"max-slack"', sw.MaxSlack())]
+)
+def test_goals_by_name(tmp_path, goal, meant):
+    assert read_job(write_job(tmp_path, ('{slack = "300 ms"}', goal))).query.goal == meant
+
+
+def test_dotted_options_become_one_name(tmp_path):
+    table = '[stream.options]\nkafka.bootstrap.servers = "x:1"\nstartingOffsets = "earliest"'
+    kafka = ("options = {maxFilesPerTrigger = 1}", table)
+    plain = (f'format = "parquet"\n{SCHEMA}\npath = "in/a"', 'format = "kafka"')
+    source = read_job(write_job(tmp_path, kafka, plain)).sources[0]
+    assert source.options == {"kafka.bootstrap.servers": "x:1", "startingOffsets": "earliest"}
+
+
+WRONG = [
+    ("[job]", "[jbo]", 'has no key "jbo" (did you mean "job"?); allowed are job, join, stream'),
+    ("checkpoint =", "chekpoint =", '[job] has no key "chekpoint" (did you mean "checkpoint"?)'),
+    ('checkpoint = "state"\n', "", "[job] needs checkpoint"),
+    ('"state"', "7", "[job] checkpoint must be a text, got 7"),
+    ('"state"', '"s3a://b/x"', "[job] checkpoint must be a directory of this machine"),
+    ('"state"', '"job.toml"', "[job] checkpoint must be a directory, got 'job.toml'"),
+    ("shards = 1", "shards = 0", "[job] shards must be a whole number not below 1, got 0"),
+    ("shards = 1", 'trigger = "once"', '[job] trigger must be "available-now" or a time between '
+     "micro-batches such as \"5 seconds\", got 'once'"),
+    ('"flush"', '"drop"', "[job] at_end must be \"hold\" or \"flush\", got 'drop'"),
+    ("shards = 1", 'idle_after = "soon"',
+     "[job] idle_after must be like '5 seconds', '200 ms' or '1 minute', got 'soon'"),
+    ("shards = 1", "max_future_skew = -1", "[job] max_future_skew must be >= 0"),
+    ("cores = 2", "coers = 2", '[spark] has no key "coers" (did you mean "cores"?); allowed'),
+    ('"64m"', "[64]", "[spark] spark.sql.files.maxPartitionBytes must be a text, number or"),
+    ('on = "k"', 'on = "k"\nlate = "never"',
+     "[join] late must be one of 'count', 'emit', 'drop', got 'never'"),
+    ('on = "k"', 'on = "k"\nretnetion = 5', '[join] has no key "retnetion" (did you mean'),
+    ('on = "k"', 'on = "k"\nretention = "5 parsecs"',
+     "[join] retention must be like '5 seconds', '200 ms' or '1 minute', got '5 parsecs'"),
+    ('on = "k"', 'where = "c.v < 1"', "[join] where names an unknown stream in c.v; streams are a"),
+    ('on = "k"', 'on = "k"\nunit = "h"', "[join] unit must be \"ms\" or \"us\", got 'h'"),
+    ('{slack = "300 ms"}', '"fast"',
+     '[join] goal must be "no-slack", "max-slack" or {slack = "500 ms"}, got \'fast\''),
+    ('{slack = "300 ms"}', '{slack = "300 mz"}', "[join] goal: slack must be like '5 seconds'"),
+    ('b"\nts = "ts"\nwindow = "1 second"', 'b"\nts = "ts"\nwindow = "soon"',
+     "[[stream]] b: window must be like '5 seconds', '200 ms' or '1 minute', got 'soon'"),
+    ('b"\nts = "ts"\nwindow = "1 second"', 'b"\nts = "ts"', "[[stream]] b: needs window"),
+    ('name = "a"', 'name = "a b"', "[[stream]] a b: a stream's name must be letters"),
+    ('name = "a"\n', "", "[[stream]] 1: needs name"),
+    ('name = "b"', 'name = "a"', "[join] streams must have different names, got a more than"),
+    ('path = "in/b"', 'path = "in/c"', "[[stream]] b: path must be a file or directory that"),
+    ('path = "in/b"', "", "[[stream]] b: needs path: parquet is a format of files"),
+    ('path = "in/b"', 'path = "in/b"\nwhere = ["x"]', "[[stream]] b: where must be a text"),
+    ('path = "in/b"', 'path = "in/b"\nselect = "x"',
+     "[[stream]] b: select must be a list of texts, got 'x'"),
+    ("options = {maxFilesPerTrigger = 1}", "options = 1",
+     "[[stream]] a: options must be a table, got 1"),
+    (f"{SCHEMA}\n", "", "[[stream]] a: needs schema: Spark does not guess the columns of a stream"),
+    ('"parquet"\nschema', '"kafka"\nschema', "[[stream]] a: schema must be left out: kafka has"),
+    ('[sink]\nformat = "parquet"', "[sink]", "[sink] needs format"),
+    ('path = "out"\n', "", "[sink] needs path: parquet is a format of files"),
+    ("[sink]", "[[sink]]", "[sink] must be one table in single brackets"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG, ids=[wrong[2] for wrong in WRONG])
+def test_what_is_wrong_with_a_job_is_told_with_table_and_key(tmp_path, old, new, message):
+    assert refused(write_job(tmp_path, (old, new))).startswith(message)
+    assert {path.name for path in tmp_path.iterdir()} == {"job.toml", "in"}
+
+
+@pytest.mark.parametrize("endless", ["rate", "socket"])
+def test_streams_without_end_need_a_pause_between_micro_batches(tmp_path, endless):
+    old = f'format = "parquet"\n{SCHEMA}\npath = "in/b"'
+    file = write_job(tmp_path, (old, f'format = "{endless}"'))
+    assert refused(file) == (
+        f'[job] trigger = "available-now" needs streams that end, but [[stream]] b has format '
+        f'"{endless}"; give a time between micro-batches such as "5 seconds"'
+    )
+    file = write_job(tmp_path, (old, f'format = "{endless}"'), ("shards = 1", 'trigger = "5 s"'))
+    assert read_job(file).trigger_ms == 5_000
+
+
+def test_one_stream_is_not_a_join(tmp_path):
+    first, _, rest = GOOD.partition("[[stream]]")
+    only, _, sink = rest.partition("[[stream]]")[0], None, GOOD[GOOD.index("[sink]") :]
+    file = write_job(tmp_path)
+    file.write_text(f"{first}[[stream]]{only}{sink}")
+    assert refused(file) == "needs at least 2 tables [[stream]], got 1"
+    file.write_text(f"{first}[stream]{only}{sink}")
+    assert refused(file).startswith("[[stream]] must be written in double brackets")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    assert refused(tmp_path / "none.toml").endswith("cannot be read: No such file or directory")
+    (tmp_path / "bad.toml").write_text("[job\n")
+    assert "bad.toml is not a TOML file: " in refused(tmp_path / "bad.toml")
+
+
+def test_the_job_of_the_documentation_is_a_good_one(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    for name in ("quotes", "trades"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    (tmp_path / "job.toml").write_text(text, encoding="utf-8")
+    assert read_job(tmp_path / "job.toml").query.names == ("quotes", "trades")
+
+
+# ---- the checkpoint
+
+
+def begun(tmp_path, **now):
+    """A checkpoint directory as a query leaves it that has begun."""
+    Checkpoint(tmp_path / "state", "job.toml").claim(now)
+    (tmp_path / "state" / "offsets").mkdir()
+    (tmp_path / "state" / "offsets" / "0").touch()
+    return Checkpoint(tmp_path / "state", "job.toml")
+
+
+def test_a_checkpoint_remembers_what_must_not_change(tmp_path):
+    checkpoint = begun(tmp_path, shards=2, windows={"a": "1 s", "b": "2 s"})
+    assert checkpoint.saved == {"shards": 2, "windows": {"a": "1 s", "b": "2 s"}}
+    checkpoint.check({"shards": 2})
+    expected = r"is of another query: shards was 2, now 3; windows of b was \"2 s\", now \"5 s\"\."
+    with pytest.raises(JobFileError, match=expected):
+        checkpoint.check({"shards": 3, "windows": {"a": "1 s", "b": "5 s"}})
+
+
+def test_a_query_that_never_began_may_change(tmp_path):
+    Checkpoint(tmp_path / "state", "job.toml").claim({"shards": 2})
+    checkpoint = Checkpoint(tmp_path / "state", "job.toml")
+    checkpoint.check({"shards": 3})
+    checkpoint.claim({"shards": 3})
+    assert json.loads((tmp_path / "state" / "slackwater.json").read_text())["job"] == {"shards": 3}
+
+
+def test_half_a_write_leaves_no_claim(tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "slackwater.json.new").write_text('{"ver')
+    Checkpoint(tmp_path / "state", "job.toml").claim({"shards": 3})
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["slackwater.json"]
+
+
+def test_a_changed_query_is_refused_before_spark_starts(tmp_path):
+    from slackwater.cli.plan import known_before
+
+    file = write_job(tmp_path)
+    begun(tmp_path, **known_before(read_job(file)))
+    write_job(tmp_path, ('name = "b"\nts = "ts"\nwindow = "1 second"',
+                         'name = "b"\nts = "v"\nwindow = "2 seconds"'),
+              ("in/a", "in/b"))  # fmt: skip
+    said = refused(file)
+    assert 'times of b was "ts", now "v"' in said
+    assert 'windows of b was "1 second", now "2 seconds"' in said
+    assert "sources of a was" in said
+    assert "windows of a" not in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_changed_goal_is_the_same_query(tmp_path):
+    from slackwater.cli.plan import known_before
+
+    saved = begun(tmp_path, **known_before(read_job(write_job(tmp_path))))
+    other = write_job(tmp_path, ('{slack = "300 ms"}', '"max-slack"'), ("shards = 1", ""))
+    saved.check(known_before(read_job(other)))
+
+
+def test_the_directory_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "state" / "offsets").mkdir(parents=True)
+    said = refused(write_job(tmp_path), "--check")
+    assert said.endswith("is not empty and was not made by `slackwater run`; name a directory that "
+                         "is new")  # fmt: skip
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["offsets"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"version": 1', "is damaged: slackwater.json in it cannot be read"),
+        ("[]", "is damaged"),
+        ('{"version": 99, "job": {}}', "is of version 99, but this Slackwater reads version 1"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, text, message):
+    begun(tmp_path)
+    (tmp_path / "state" / "slackwater.json").write_text(text)
+    assert message in refused(write_job(tmp_path))
+
+
+# ---- a real run
+
+
+@pytest.mark.spark
+def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
+    tables = {name: uniform_keys(2_000, seed, 500, 50) for seed, name in enumerate("ab")}
+    file = write_job(tmp_path)
+    for name, table in tables.items():
+        for part in range(2):
+            path = tmp_path / "in" / name / f"{part}.parquet"
+            pq.write_table(table.slice(part * 1_000, 1_000), path)
+            os.utime(path, (part, part))
+    program = Path(sys.prefix) / "bin" / "slackwater"
+    clean = {name: value for name, value in os.environ.items() if name in ("JAVA_HOME", "HOME")}
+    done = subprocess.run(
+        [program, "run", file.name, "--json"],
+        cwd=tmp_path, env=clean | {"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
+        check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    figures = {line["name"]: line["value"] for line in json.loads(done.stdout)["lines"]}
+    replayed = read_job(file).query.replay(tables, arrival="arrival")
+    assert figures["rows in"] == 4_000
+    assert figures["results"] == replayed.metrics.produced == replayed.results.num_rows
+    assert figures["results lost"] == replayed.metrics.lost > 0
+    written = pq.read_table(sorted((tmp_path / "out").glob("*.parquet")))
+    assert written.num_rows == replayed.results.num_rows
+    assert written.column_names == ["result_ts", "k", "step"]
+    log = (tmp_path / "log" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    log = [json.loads(line) for line in log]
+    assert [line["event"] for line in log][:2] == ["started", "batch"]
+    assert all(line["balanced"] for line in log if line["event"] == "batch")
+    saved = json.loads((tmp_path / "state" / "slackwater.json").read_text())["job"]
+    assert (saved["shards"], saved["windows"]) == (1, {"a": "1 second", "b": "1 second"})
