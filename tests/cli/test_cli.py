@@ -128,7 +128,7 @@ def test_demo_shows_both_joins_beside_the_truth(capsys):
     assert lines["Slackwater: recall in time"] == 0.9
     assert "Spark: recall in time" not in lines
     Console(width=80).print(outcome.table())
-    assert "98.0%" in capsys.readouterr().out
+    assert "98.00%" in capsys.readouterr().out
     assert "takes 2.0 times as many rows" in outcome.moral()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from slackwater.cli.console import Json, Seed, count, duration, out, percent, print_json
+from slackwater.cli.console import Json, Seed, count, duration, out, print_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,21 +17,13 @@ if TYPE_CHECKING:
     from slackwater.cli.live import NativeWatch, Screen, Watch
     from slackwater.lab.figures import Line
 
-_SECONDS = 40
-_SECONDS_EMBEDDED = 60
 _MAIN = ("recall", "rows/s")
 
 
 def demo(
     seconds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=3600,
-            help=f"Length of the streams; {_SECONDS}, with --embedded {_SECONDS_EMBEDDED}.",
-            show_default=False,
-        ),
-    ] = None,
+        int, typer.Option(min=1, max=3600, help="How long the streams are, in their own time.")
+    ] = 60,
     seed: Seed = 1,
     keep: Annotated[
         Path | None, typer.Option(help="Write the streams here, and leave them.")
@@ -45,7 +37,7 @@ def demo(
     if embedded:
         from slackwater.cli.demo_embedded import embedded_demo
 
-        embedded_demo(seconds or _SECONDS_EMBEDDED, seed, json)
+        embedded_demo(seconds, seed, json)
         return
     from slackwater.cli.live import Screen
     from slackwater.lab.figures import sheet
@@ -54,7 +46,7 @@ def demo(
         out().print(_intro() + "\n", highlight=False)
     with TemporaryDirectory(prefix="slackwater-demo-") as scratch, Screen(quiet=json) as screen:
         streams = keep or Path(scratch) / "streams"
-        outcome = _compete(streams, Path(scratch), seconds or _SECONDS, seed, screen)
+        outcome = _compete(streams, Path(scratch), seconds, seed, screen)
     if json:
         print_json(sheet("demo", seed, outcome.lines()))
     else:
@@ -118,11 +110,15 @@ class Outcome(NamedTuple):
         from rich import box
         from rich.table import Table
 
+        from slackwater.lab.contest import RETENTION
+
         table = Table(
             caption=(
                 f"{self.true:,} true results, counted by a batch join; recall is the share of them "
                 "that was found. K is how long a join waits, for Spark the delay of its "
-                "watermarks. rows/s is without the first micro-batch, which starts the workers."
+                "watermarks; beyond that, Slackwater keeps events "
+                f"{RETENTION} for late ones to find. rows/s is without the first micro-batch, "
+                "which starts the workers."
             ),
             caption_justify="left",
             box=box.SIMPLE_HEAD,
@@ -160,7 +156,7 @@ class Figure(NamedTuple):
 
     def _text(self, value: float | None) -> str:
         if self.unit == "share":
-            return percent(value)
+            return "–" if value is None else f"{value:.2%}"
         if self.unit in ("ms", "s"):
             return duration(None if value is None else value * (1000 if self.unit == "s" else 1))
         return count(value)

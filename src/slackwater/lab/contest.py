@@ -27,6 +27,7 @@ STREAMS = ("quotes", "trades")
 RATE_PER_S = 10_000  # of a stream
 SLACK_MS = 1_000
 WINDOW = "2 seconds"
+RETENTION = "10 seconds"  # beyond the window, so that late events find their partners
 LATE_SHARE = 0.2
 MEAN_DELAY_MS = 2_000
 
@@ -42,6 +43,7 @@ QUERY: Query = join(
     on="symbol",
     goal=Slack(SLACK_MS),
     late="emit",
+    retention=RETENTION,
 )
 _CONDITION = (
     "quotes_symbol = trades_symbol "
