@@ -17,9 +17,9 @@ from slackwater.errors import SnapshotError
 from slackwater.spark import operator
 from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
 from slackwater.spark.job import Job
-from slackwater.spark.operator import ShardProcessor
 from slackwater.spark.pack import Pack
 from slackwater.spark.partitioning import Partitioning
+from slackwater.spark.processor import ShardProcessor
 from slackwater.spark.shard import Kept
 from spark.streams import in_parts, pair, pair_query, replayed, rows_of
 

@@ -28,9 +28,10 @@ from slackwater.query import Query
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
 from slackwater.spark.job import NOW, Job
 from slackwater.spark.metrics import NAME, observed
-from slackwater.spark.operator import ShardProcessor, run_batch
+from slackwater.spark.operator import run_batch
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
+from slackwater.spark.processor import ShardProcessor
 from slackwater.spark.session import cores_of
 from slackwater.spark.unpack import KIND, TAGS, Unpack
 from slackwater.units import Duration, to_units

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark import daemon
 
-from slackwater.spark import operator, pack, unpack  # noqa: F401  for the workers
+from slackwater.spark import operator, pack, processor, unpack  # noqa: F401  for the workers
 from slackwater.spark.worker import settle
 from slackwater.warm import warm
 

@@ -1,4 +1,4 @@
-"""The operator behind the shuffle: one call per shard and micro-batch."""
+"""What the operator behind the shuffle does: one call per shard and micro-batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.taskcontext import TaskContext
 
 from slackwater.engine.output import Output
@@ -21,55 +20,41 @@ from slackwater.spark.shard import KEPT, Rejects, Shard
 from slackwater.spark.worker import settle
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
 
 
-class ShardProcessor(StatefulProcessor):
+class Operator:
     """A shard on Spark: its header is a value, its chunks are a map by name."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called by Spark before anything else."""
+    def __init__(self, job: Job, handle: StatefulProcessorHandle, header: Any, chunks: Any) -> None:
         settle()
+        self._job = job
         self._handle = handle
-        self._header = handle.getValueState("header", "data binary")
-        self._chunks = handle.getMapState("chunks", "name string", "data binary")
+        self._header = header
+        self._chunks = chunks
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: Any,
-        rows: Iterator[Any],
-        timerValues: TimerValues,  # noqa: N803
+    def batch(
+        self, key: Any, frames: Iterator[pd.DataFrame], timers: TimerValues
     ) -> Iterator[pd.DataFrame]:
         """A micro-batch."""
         number = self._job.shard_keys.index(int(key[0]))
         self._check_partition(number)
         shard, restored = self._shard(number)
-        parts, commands, refused = read(self._job, _rows(rows))
+        parts, commands, refused = read(self._job, _rows(frames))
         for blob in _encoded(self._job, shard.feed(parts, commands)):
             yield _frame(*blob)
         yield self._save(shard, restored, refused)
         if self._job.flush_at_end:
-            self._set_timer(timerValues)
+            self._set_timer(timers)
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: Any,
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
+    def end(self, key: Any) -> Iterator[pd.DataFrame]:
         """All sources are quiet: the end of the input."""
         shard, restored = self._shard(self._job.shard_keys.index(int(key[0])))
         for blob in _encoded(self._job, shard.flush()):
             yield _frame(*blob)
         yield self._save(shard, restored, 0)
-
-    def close(self) -> None:
-        """Nothing is held that needs closing."""
 
     # ---- state
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -19,6 +23,8 @@ _SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.daemon.module": "slackwater.spark.daemon",
+    # else the operator's workers differ from the others' and come from a second daemon
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -52,7 +58,18 @@ def session(
     spark: SparkSession = builder.getOrCreate()
     if hasattr(spark, "sparkContext"):
         spark.sparkContext.setLogLevel("ERROR")
+        Thread(target=_start_workers, args=(spark,), daemon=True).start()
     return spark
+
+
+def _start_workers(spark: SparkSession) -> None:
+    """Let Spark start its Python daemon while the query is still being made."""
+    with suppress(Exception):  # whatever it is, the query will say so
+        spark.range(1, numPartitions=1).mapInArrow(_same, "id long").collect()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 def cores_of(spark: SparkSession) -> int | None:

@@ -1,0 +1,62 @@
+"""The operator behind the shuffle as Spark knows it; what it does is in `operator`.
+
+When a query starts, Spark makes a Python process beside the driver only to ask which state there
+will be. So this module and a pickled processor are light: neither imports numba.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
+
+    from slackwater.spark.job import Job
+    from slackwater.spark.operator import Operator
+
+
+class ShardProcessor(StatefulProcessor):
+    """Declares the state of a shard and hands on the calls."""
+
+    def __init__(self, job: Job) -> None:
+        self._pickled: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called by Spark before anything else."""
+        header = handle.getValueState("header", "data binary")
+        chunks = handle.getMapState("chunks", "name string", "data binary")
+        self._state = handle, header, chunks
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """A micro-batch."""
+        return self._operator.batch(key, rows, timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """The end of the input."""
+        return self._operator.end(key)
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    @cached_property
+    def _operator(self) -> Operator:
+        from slackwater.spark.operator import Operator  # noqa: PLC0415  see above
+
+        return Operator(pickle.loads(self._pickled), *self._state)
