@@ -13,29 +13,14 @@ import pytest
 
 import profiles
 from spark import driver
-from spark.streams import (
-    by_batch,
-    finish,
-    in_parts,
-    is_balanced,
-    observed,
-    pair,
-    pair_query,
-    sources,
-    write,
-)
+from spark.cases import FILES, TRIALS, generated
+from spark.streams import by_batch, finish, is_balanced, observed, pair_query, sources
 
-FILES = 5
-KILLS = {"trust": 20}.get(profiles.PROFILE, 3)
-TABLES = pair(rows=3_000)
-QUERY = driver.QUERY
-
-
-def prepared(folder, files=range(FILES)):
-    for name, table in TABLES.items():
-        parts = in_parts(table, FILES)
-        for number in files:
-            write(folder / name, [parts[number]], first=number)
+TRUST = profiles.PROFILE == "trust"
+KILLS = 20 if TRUST else 3
+KILLED = TRIALS if TRUST else ["generated streams"]
+TRIAL = generated()
+prepared = TRIAL.write
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +28,7 @@ def undisturbed(spark, tmp_path_factory):
     """The rows of each micro-batch, and the last metrics, of a run from start to end."""
     folder = tmp_path_factory.mktemp("undisturbed")
     prepared(folder)
-    joined = QUERY.stream(sources(spark, folder, per_trigger=1), arrival="arrival")
+    joined = TRIAL.stream(sources(spark, folder))
     told = observed(finish(joined, folder))
     assert all(map(is_balanced, told))
     return by_batch(folder), told[-1]
@@ -53,7 +38,7 @@ def test_stopping_after_every_batch_changes_nothing(spark, tmp_path, undisturbed
     rows, metrics = undisturbed
     for number in range(FILES):
         prepared(tmp_path, [number])
-        joined = QUERY.stream(sources(spark, tmp_path), arrival="arrival")
+        joined = TRIAL.stream(sources(spark, tmp_path))
         told = observed(finish(joined, tmp_path))
     assert by_batch(tmp_path) == rows
     ignored = {"restored"}
@@ -66,7 +51,7 @@ def test_a_batch_that_is_repeated_on_other_partitions_gives_the_same_rows(
     spark, tmp_path, undisturbed
 ):
     prepared(tmp_path)
-    finish(QUERY.stream(sources(spark, tmp_path), arrival="arrival"), tmp_path)
+    finish(TRIAL.stream(sources(spark, tmp_path)), tmp_path)
     last = FILES - 1
     for done in ("checkpoint/commits", "out/_spark_metadata"):  # as if it had not been committed
         for file in (tmp_path / done).glob(f"*{last}*"):
@@ -75,41 +60,52 @@ def test_a_batch_that_is_repeated_on_other_partitions_gives_the_same_rows(
     before = spark.conf.get("spark.sql.files.maxPartitionBytes")
     spark.conf.set("spark.sql.files.maxPartitionBytes", "8kb")
     try:
-        finish(QUERY.stream(sources(spark, tmp_path), arrival="arrival"), tmp_path)
+        finish(TRIAL.stream(sources(spark, tmp_path)), tmp_path)
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", before)
     assert by_batch(tmp_path) == undisturbed[0]
 
 
-def test_killing_the_driver_at_any_moment_changes_nothing(spark, tmp_path):
+@pytest.mark.parametrize("name", KILLED)
+def test_killing_the_driver_at_any_moment_changes_nothing(spark, tmp_path, name):
+    trial = TRIALS[name]()
     calm, rough = tmp_path / "calm", tmp_path / "rough"
-    prepared(calm)
-    prepared(rough)
-    finish(QUERY.stream(sources(spark, calm, per_trigger=2), arrival="arrival"), calm)
+    trial.write(calm)
+    trial.write(rough)
+    finish(trial.stream(sources(spark, calm, per_trigger=2)), calm)
     moments = random.Random(7)
-    for kill in range(KILLS):
-        victim = launch(rough, cores=1 + kill % 2)
-        wait_for(rough / "checkpoint" / "offsets" / str(kill % 3), victim)
-        time.sleep(moments.uniform(0, 1.5))
-        os.killpg(victim.pid, signal.SIGKILL)
-        victim.wait()
-    survivor = launch(rough, cores=2)
-    assert survivor.wait(timeout=120) == 0
-    assert by_batch(rough) == by_batch(calm)
+    kills = 0
+    while kills < KILLS:  # one life after the other
+        shutil.rmtree(rough, ignore_errors=True)
+        trial.write(rough)
+        died = True
+        while died and kills < KILLS:
+            victim = launch(rough, 1 + kills % 2, name)
+            wait_for(rough / "started", victim)
+            time.sleep(moments.uniform(0, 5))
+            died = victim.poll() is None
+            if died:
+                os.killpg(victim.pid, signal.SIGKILL)
+                kills += 1
+            victim.wait()
+        assert launch(rough, 2, name).wait(timeout=120) == 0
+        assert by_batch(rough) == by_batch(calm)
 
 
-def launch(folder, cores):
-    command = [sys.executable, driver.__file__, str(folder), str(cores)]
+def launch(folder, cores, name):
+    command = [sys.executable, driver.__file__, str(folder), str(cores), name]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, start_new_session=True, stdout=quiet, stderr=quiet)
 
 
 def wait_for(file, victim, seconds=120):
-    """Until a micro-batch has begun (or the query has ended before)."""
+    """Until the driver says that its query starts."""
     end = time.monotonic() + seconds
-    while not file.exists() and victim.poll() is None:
+    while not file.exists():
+        assert victim.poll() is None, "the driver ended before its query started"
         assert time.monotonic() < end, f"{file} did not appear"
         time.sleep(0.02)
+    file.unlink()
 
 
 # ---- what may change between two runs

@@ -1,0 +1,80 @@
+"""The queries that are interrupted: generated streams, and the papers' own examples."""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import slackwater as sw
+from golden.test_join import FIGURE_5, LATE_COKE, START, attributes, figure_1, menu, streams
+from helpers import Case, engine_query, tables
+from spark.streams import in_parts, pair, pair_query, write
+
+FILES = 5
+
+
+class Trial(NamedTuple):
+    """A query, and one file of each stream after the other."""
+
+    query: sw.Query
+    parts: dict
+    arrival: str
+
+    def write(self, folder, numbers=range(FILES)):
+        for name, parts in self.parts.items():
+            for number in numbers:
+                write(folder / name, [parts[number]], first=number)
+
+    def stream(self, inputs):
+        return self.query.stream(inputs, arrival=self.arrival)
+
+
+def generated():
+    query = pair_query(slack="100 ms", late="emit")
+    parts = {name: in_parts(table, FILES) for name, table in pair(rows=3_000).items()}
+    return Trial(query, parts, "arrival")
+
+
+def golden(case):
+    """An example of a paper: its arrivals in turn, cut into files."""
+    size = -(-len(case.events) // FILES)
+    parts = {
+        name: [_between(table, number * size, (number + 1) * size) for number in range(FILES)]
+        for name, table in tables(case).items()
+    }
+    return Trial(engine_query(case, late="emit"), parts, "arr")
+
+
+def _between(table, first, end) -> pa.Table:
+    arrival = table["arr"]
+    return table.filter(pc.and_(pc.greater_equal(arrival, first), pc.less(arrival, end)))
+
+
+def _situation(text):
+    options = {"bounds": "(]", "overdue": "now", "late_probe": "window-end"}
+    return golden(Case(streams(START + text)[1], [3, 2], "cross", **options))
+
+
+GOLDEN = {
+    "icde16 figure 1, no slack": lambda: golden(figure_1(slack=0, overdue="now")),
+    "icde16 figure 1": lambda: golden(figure_1(slack=2)),
+    **{
+        f"icde16 figure 5{name}": lambda text=text: golden(
+            Case(attributes(text)[1], [3, 3], "key", slack=0, overdue="now")
+        )
+        for name, (text, *_) in FIGURE_5.items()
+    },
+    "thesis figure 1.1": lambda: golden(
+        menu("Alice", "Coke", "Bob", "Burger", "Carol", "Burger'", "Dave")[1]
+    ),
+    "thesis figure 1.2": lambda: golden(menu(*LATE_COKE, overdue="now")[1]),
+    "thesis figure 1.2, slack": lambda: golden(menu(*LATE_COKE, slack=4000)[1]),
+    "thesis situation 1": lambda: _situation("A7 A11 B11"),
+    "thesis situation 2": lambda: _situation("A9 A11 B11"),
+    "thesis situation 2, other stream": lambda: _situation("B9' A10' A11"),
+    "thesis situation 3": lambda: _situation("A10'"),
+    "thesis situation 4a": lambda: _situation("A12 A11"),
+    "thesis situation 4b": lambda: _situation("B11 B13 A12"),
+    "thesis situation 4c": lambda: _situation("B11 B13 A15"),
+}
+TRIALS = {"generated streams": generated} | GOLDEN
