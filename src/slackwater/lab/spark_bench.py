@@ -115,9 +115,12 @@ def _three_way(setting: Setting) -> Iterator[Line]:
 
 
 def _small_batches(setting: Setting) -> Iterator[Line]:
-    """500 rows of each stream per micro-batch: what is left is the fixed cost."""
-    batches = 4 if setting.quick else 16
-    data = setting.files("small", "ab", 500 * batches, 500, 10_000, 20_000)
+    """500 rows of each stream per micro-batch: what is left is the fixed cost.
+
+    The JVM needs some twenty micro-batches to get warm; the second half counts.
+    """
+    batches = 4 if setting.quick else 40
+    data = setting.files("tiny", "ab", 500 * batches, 500, 10_000, 20_000)
     plan = Plan("slackwater", str(data), ("a", "b"), _WINDOW_MS, _SLACK_MS, files_per_trigger=1)
     ours, native = (
         in_own_process(replace(plan, engine=engine)).batch_ms(skip=batches // 2)
