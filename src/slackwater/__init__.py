@@ -13,7 +13,8 @@ from slackwater.errors import (
     SnapshotError,
     SparkError,
 )
-from slackwater.query import MaxSlack, NoSlack, Query, Slack, Stream, Tuples, join
+from slackwater.goal import InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
+from slackwater.query import Query, Stream, Tuples, join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,10 +23,13 @@ __all__ = [
     "ConditionError",
     "DataError",
     "EngineStoppedError",
+    "InputQuantile",
+    "Latency",
     "MaxSlack",
     "NoSlack",
     "Query",
     "QueryError",
+    "Recall",
     "Slack",
     "SlackwaterError",
     "SnapshotError",

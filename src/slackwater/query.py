@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.expression import Expression
+from slackwater.goal import GOALS, Goal, NoSlack, Slack
 from slackwater.graph import Key, On, keys_of
 from slackwater.units import Duration, TimeUnit, to_units
 
@@ -87,27 +88,6 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class NoSlack:
-    """K = 0: no waiting; what comes late within its stream is lost unless another stream lags."""
-
-
-@dataclass(frozen=True)
-class Slack:
-    """A fixed K."""
-
-    length: Duration
-
-
-@dataclass(frozen=True)
-class MaxSlack:
-    """K follows the largest delay seen and never shrinks."""
-
-
-Goal = NoSlack | Slack | MaxSlack
-_GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
-
-
-@dataclass(frozen=True)
 class Query:
     """An m-way sliding window join; made by `join`, which documents the options."""
 
@@ -133,8 +113,11 @@ class Query:
                 msg = f"{option} must be one of {listed}, got {getattr(self, option)!r}"
                 raise QueryError(msg)
         if not isinstance(self.goal, get_args(Goal)):
-            msg = f"goal must be one of {', '.join(_GOALS)}, got {self.goal!r}"
+            msg = f"goal must be one of {', '.join(GOALS)}, got {self.goal!r}"
             raise QueryError(msg)
+        check = getattr(self.goal, "check", None)
+        if check is not None:
+            check(self.unit)
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
         self._check_slide()
         if self.has_tuple_windows and self.late_probe == "window-end":
@@ -246,7 +229,7 @@ class Query:
         return cls(
             streams=tuple(Stream(**stream) for stream in given.pop("streams")),
             on=tuple(on) if isinstance(on, list) else on,
-            goal=_GOALS[goal.pop("kind")](**goal),
+            goal=GOALS[goal.pop("kind")](**goal),
             **given,
         )
 
@@ -401,7 +384,8 @@ def join(
         A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
         record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled.
     goal
-        Who sets the slack K: `NoSlack` (default), `Slack`, `MaxSlack`.
+        What is asked for, and so who sets the slack K: `Recall`, `Latency`, `InputQuantile`,
+        `Slack`, `MaxSlack`, `NoSlack` (default).
     select
         ``"*"``: results with all columns of all streams. ``"count"``: only how many there are.
     late

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
+from slackwater.goal import MaxSlack, Slack
 from slackwater.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
-from slackwater.query import MaxSlack, Query, Slack, Stream, Tuples, join
+from slackwater.query import Query, Stream, Tuples, join
 
 _ROWS = {"ts": [1, 4, 3, 5, 12, 8], "k": [1, 1, 2, 1, 2, 1], "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]}
 

@@ -11,6 +11,7 @@ from helpers import engine_query, fed, tables
 from property.strategies import cases, tried
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
+from slackwater.stats.statistics import Statistics
 
 CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=8)
 
@@ -40,8 +41,17 @@ class Scripted:
     start: int = 0
     follows_delay: bool = False
 
+    def statistics(self, query):
+        return Statistics(query, self.every, granularity=1, keep=100, profile=True)
+
     def next_slack(self, interval):
         return self.slacks[interval.end // self.every % len(self.slacks)]
+
+    def state(self):
+        return {}
+
+    def resume(self, state):
+        assert state == {}
 
 
 @tried(0.1)

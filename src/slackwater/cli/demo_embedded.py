@@ -9,8 +9,8 @@ from slackwater.cli.console import duration, out, print_json, progress
 
 if TYPE_CHECKING:
     from slackwater.engine.report import Report
+    from slackwater.goal import Goal
     from slackwater.lab.figures import Line
-    from slackwater.query import Goal
 
 _GAMMA = 0.95
 
@@ -54,9 +54,9 @@ class Outcome(NamedTuple):
 
 def embedded_demo(seconds: int, seed: int, json: bool) -> None:
     """Join a made-up soccer game under several slacks, and compare."""
+    from slackwater.goal import MaxSlack, NoSlack, Slack
     from slackwater.lab.figures import sheet
     from slackwater.lab.workloads import soccer
-    from slackwater.query import MaxSlack, NoSlack, Slack
 
     goals: dict[str, Goal] = {
         "NoSlack": NoSlack(),

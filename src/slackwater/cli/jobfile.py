@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, get_args
 
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
-from slackwater.query import Goal, MaxSlack, NoSlack, Query, Slack, Stream, Tuples, join
+from slackwater.goal import Goal, MaxSlack, NoSlack, Slack
+from slackwater.query import Query, Stream, Tuples, join
 from slackwater.units import TimeUnit, to_units
 
 AVAILABLE_NOW = "available-now"

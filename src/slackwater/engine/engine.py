@@ -21,8 +21,8 @@ from slackwater.engine.output import Output, Shape
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events import Batch
+from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
-from slackwater.goals.fixed import controller_for
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels import join as fates
@@ -85,6 +85,7 @@ class Engine:
         self.intake = Intake(query, self.schemas, conditions)
         self.log = Log(self.intake.n_keys, **conditions.widths)
         self.controller = controller or controller_for(query)
+        self.statistics = self.controller.statistics(query)
         self.reorder = Reorder(
             len(query.streams),
             self.controller.start,
@@ -101,7 +102,6 @@ class Engine:
             for s, schema in enumerate(self.schemas)
         ]
         self.counters = Counters.zero(len(query.streams))
-        self.interval = [0, 0, 0]  # arrivals, produced, lost since the last boundary
         self.flushed = False  # and nothing has arrived since
         self.knows_arrival = True  # of the last batch; waits are measured only then
         self._output = Output(self._shape)
@@ -243,9 +243,10 @@ class Engine:
         while begin < end:
             self._set_boundary()
             step = self.reorder.run(begin, end)
-            first = self.log.base
-            own = self.log.keys[begin - first : step.reached - first, 0] != NONE
-            self.interval[0] += int(np.count_nonzero(own))
+            if self.statistics is not None:
+                self.statistics.arrive(
+                    begin, step.reached, self.reorder.max_delay, self.log.records()
+                )
             for top, slack in step.changes:
                 self._output.slack(int(top), int(slack))
             yield from self._join(step, piece)
@@ -278,9 +279,16 @@ class Engine:
 
     def _adapt(self) -> None:
         """An adaptation interval is over: let the controller choose the next K."""
-        before = self.reorder.slack
-        interval = Interval(self.reorder.top, before, *self.interval)
-        self.interval = [0, 0, 0]
+        assert self.statistics is not None
+        reorder = self.reorder
+        interval = Interval(
+            reorder.top,
+            reorder.slack,
+            self.join.time,
+            tuple(reorder.local(s) for s in range(reorder.n_streams)),
+            self.statistics,
+        )
+        self.statistics.delays.close(reorder.top)
         self._set_slack(self.controller.next_slack(interval), interval.end)
 
     def _set_slack(self, slack: int, now: int) -> None:
@@ -306,6 +314,14 @@ class Engine:
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
         self._count(step.out.stream, made, late)
+        if self.statistics is not None:
+            self.statistics.join(
+                step.out.stream,
+                step.out.ts,
+                self.log.delay[step.out.event - self.log.base],
+                (made.position, made.n),
+                (late.position, late.lost),
+            )
         self._output.step(self.log, step.out, made, late)
 
     def _count(self, streams: I64, made: Made, late: Late) -> None:
@@ -321,8 +337,6 @@ class Engine:
         produced, lost = int(made.n.sum()), int(late.lost.sum())
         total.produced += produced
         total.lost += lost
-        self.interval[1] += produced
-        self.interval[2] += lost
 
     def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
         """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""

@@ -16,8 +16,9 @@ from slackwater.engine.engine import Engine
 from slackwater.engine.output import Output, Production
 from slackwater.errors import QueryError
 from slackwater.events import Batch, flat, in_arrival_order, time_in_units
+from slackwater.goal import NoSlack
 from slackwater.kernels.records import I64
-from slackwater.query import NoSlack, Query, Select
+from slackwater.query import Query, Select
 from slackwater.units import Duration, to_units
 
 if TYPE_CHECKING:

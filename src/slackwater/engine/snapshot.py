@@ -31,7 +31,7 @@ from slackwater.kernels.records import BEFORE, I64, NONE, U8
 from slackwater.query import Query
 
 _MAGIC = b"SLKW"
-VERSION = 2
+VERSION = 3
 _START = struct.Struct("<4sH")
 _LENGTH = struct.Struct("<Q")
 _STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)
@@ -249,11 +249,14 @@ def _resume(engine: Engine, said: Any, first: int, place: U8) -> None:
             **said["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC]
         )
     )
-    if repr(engine.query.goal) != said["goal"]:
-        engine.reorder.set_slack(slack)
+    if repr(engine.query.goal) != said["goal"] and engine.statistics is None:
+        engine.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
     engine.join.resume(JoinState(**said["join"]), at[_STORED])
     engine.counters = Counters(**said["counters"])
-    engine.interval = said["interval"]
+    if engine.statistics is not None and engine.statistics.fits(said["statistics"]):
+        engine.statistics.resume(said["statistics"])
+        if repr(engine.query.goal) == said["goal"]:
+            engine.controller.resume(said["controller"])
     engine.flushed = said["flushed"]
     engine.knows_arrival = said["knows_arrival"]
 
@@ -297,7 +300,8 @@ def _header(engine: Engine, reorder: ReorderState, join: JoinState) -> dict[str,
         },
         "join": join._asdict(),
         "counters": vars(engine.counters),
-        "interval": engine.interval,
+        "statistics": None if engine.statistics is None else engine.statistics.state(),
+        "controller": engine.controller.state(),
         "flushed": engine.flushed,
         "knows_arrival": engine.knows_arrival,
         "events": log.end,

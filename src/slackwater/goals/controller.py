@@ -1,24 +1,27 @@
 """What every goal gives the engine: a controller that chooses K.
 
 A controller owns no buffers. It is asked at the end of each adaptation interval (event time) with
-the statistics of that interval and returns the next K.
+the statistics of the engine and returns the next K.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+from slackwater.query import Query
+from slackwater.stats.statistics import Statistics
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What happened up to an adaptation boundary since the one before."""
+    """What is known at an adaptation boundary."""
 
     end: int  # largest local time
     slack: int  # K in force
-    arrivals: int
-    produced: int
-    lost: int
+    join_time: int  # the join's clock; BEFORE: nothing has left yet
+    local: tuple[int, ...]  # local time of each stream
+    statistics: Statistics
 
 
 class Controller(Protocol):
@@ -36,5 +39,14 @@ class Controller(Protocol):
     def every(self) -> int | None:
         """Length of the adaptation interval; None: K is never reconsidered."""
 
+    def statistics(self, query: Query) -> Statistics | None:
+        """What the engine has to learn; None: nothing."""
+
     def next_slack(self, interval: Interval) -> int:
         """K for the time behind `interval`."""
+
+    def state(self) -> dict[str, Any]:
+        """What it has learnt itself, as plain data."""
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from slackwater.goals.controller import Controller, Interval
-from slackwater.query import MaxSlack, Query
+from slackwater.goals.controller import Interval
+from slackwater.query import Query
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,16 @@ class FixedSlack:
     follows_delay: bool = False
     every: int | None = None
 
+    def statistics(self, query: Query) -> None:
+        """Nothing has to be learnt."""
+
     def next_slack(self, interval: Interval) -> int:
         """Never asked: there is no adaptation interval."""
         return interval.slack
 
+    def state(self) -> dict[str, Any]:
+        """Nothing was learnt."""
+        return {}
 
-def controller_for(query: Query) -> Controller:
-    """The controller of the query's goal."""
-    return FixedSlack(query.slack, follows_delay=isinstance(query.goal, MaxSlack))
+    def resume(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""

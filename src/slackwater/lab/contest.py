@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slackwater.goal import Slack
 from slackwater.lab.workloads import WorkloadError, uniform_keys
-from slackwater.query import Query, Slack, Stream, join
+from slackwater.query import Query, Stream, join
 from slackwater.spark.listener import Lines
 
 if TYPE_CHECKING:

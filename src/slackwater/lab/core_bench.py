@@ -21,9 +21,10 @@ from slackwater.engine.engine import Engine
 from slackwater.engine.metrics import Metrics
 from slackwater.engine.replay import recorded
 from slackwater.events import Batch
+from slackwater.goal import NoSlack, Slack
 from slackwater.lab.figures import Line
 from slackwater.lab.workloads import soccer, uniform_keys, zipf_streams
-from slackwater.query import NoSlack, Query, Slack, Stream, join
+from slackwater.query import Query, Stream, join
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
 _QUICK = 50  # so many times less data

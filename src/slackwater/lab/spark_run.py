@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from slackwater.query import Slack, Stream, join
+from slackwater.goal import Slack
+from slackwater.query import Stream, join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,0 +1,161 @@
+"""What the user asks of the join: a recall, a latency, or a slack. Frozen, validated, plain data.
+
+>>> Recall(0.95)
+Recall(target=0.95, over='1 minute', confidence=0.97, model='measured', ...)
+>>> Recall(95)
+Traceback (most recent call last):
+slackwater.errors.QueryError: recall must be above 0 and at most 1, got 95
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from slackwater.errors import QueryError
+from slackwater.units import Duration, TimeUnit, to_units
+
+Model = Literal["measured", "eqsel", "noneqsel", "late-degree", "pd"]
+
+
+@dataclass(frozen=True)
+class NoSlack:
+    """K = 0: no waiting; what comes late within its stream is lost unless another stream lags.
+
+    `synchronize=False` leaves out the Synchronizer too (Baseline3 of the Thesis): events are joined
+    as they come.
+    """
+
+    synchronize: bool = True
+
+
+@dataclass(frozen=True)
+class Slack:
+    """A fixed K."""
+
+    length: Duration
+
+
+@dataclass(frozen=True)
+class MaxSlack:
+    """K follows the largest delay seen and never shrinks."""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The smallest K such that a share `target` of the true results is produced over any period.
+
+    Parameters
+    ----------
+    target
+        Γ: above 0, at most 1.
+    over
+        P: recall is measured over the last P of result time.
+    confidence
+        Share of these measurements that must reach the target.
+    model
+        Who chooses K: ``"measured"`` (the default: model and measured losses), the papers' own
+        ``"eqsel"``, ``"noneqsel"`` (ICDE16), ``"late-degree"`` and ``"pd"`` (Thesis).
+    every
+        L: K is reconsidered each L.
+    granularity
+        g: steps of K and of delays.
+    decay
+        ``"late-degree"``: how much of what was learnt lasts to the next interval.
+    overall
+        ``"late-degree"`` and ``"pd"``: whether the target is that of the whole run so far.
+    gains
+        ``"pd"``: what an error of 1 and its change by 1 per interval add to K, as durations.
+    """
+
+    target: float
+    over: Duration = "1 minute"
+    confidence: float = 0.97
+    model: Model = "measured"
+    every: Duration = "1 second"
+    granularity: Duration = "10 ms"
+    decay: float = 0.8
+    overall: bool = False
+    gains: tuple[Duration, Duration] = ("1 second", "1 second")
+
+    def __post_init__(self) -> None:
+        _share("recall", self.target)
+        _share("confidence", self.confidence, below=1.0)
+        _share("decay", self.decay)
+        if self.model not in get_args(Model):
+            listed = ", ".join(map(repr, get_args(Model)))
+            msg = f"model must be one of {listed}, got {self.model!r}"
+            raise QueryError(msg)
+        object.__setattr__(self, "gains", tuple(self.gains))
+
+    def check(self, unit: TimeUnit) -> None:
+        """Raise what only the query's unit can tell."""
+        over, every = to_units(self.over, unit, "over"), to_units(self.every, unit, "every")
+        granularity = to_units(self.granularity, unit, "granularity")
+        if every < 1 or granularity < 1:
+            msg = (
+                f"every and granularity must be at least 1 {unit}, "
+                f"got {self.every!r} and {self.granularity!r}"
+            )
+            raise QueryError(msg)
+        if over < every:
+            msg = (
+                f"over must not be shorter than every, the adaptation interval "
+                f"({self.every!r}), got {self.over!r}"
+            )
+            raise QueryError(msg)
+        for gain in self.gains:
+            to_units(gain, unit, "gains")
+
+
+@dataclass(frozen=True)
+class InputQuantile:
+    """The smallest K that covers a share `target` of the delays: the usual p95 watermark.
+
+    It promises nothing about results: a result of m events is complete only if all of them are.
+    """
+
+    target: float
+    every: Duration = "1 second"
+    granularity: Duration = "10 ms"
+
+    def __post_init__(self) -> None:
+        _share("the quantile", self.target)
+
+    def check(self, unit: TimeUnit) -> None:
+        """Raise what only the query's unit can tell."""
+        Recall(1.0, self.every, every=self.every, granularity=self.granularity).check(unit)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The largest K such that results come no later than `limit` on average.
+
+    The latency of a result is K and the lead of the fastest stream over the slowest, who is waited
+    for. Where that lead alone is longer, K is 0.
+    """
+
+    limit: Duration
+    every: Duration = "1 second"
+    granularity: Duration = "10 ms"
+
+    def check(self, unit: TimeUnit) -> None:
+        """Raise what only the query's unit can tell."""
+        if isinstance(self.limit, int | float) and self.limit < 0:
+            msg = f"a latency must be >= 0, got {self.limit!r}"
+            raise QueryError(msg)
+        to_units(self.limit, unit, "latency")
+        Recall(1.0, self.every, every=self.every, granularity=self.granularity).check(unit)
+
+
+Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency
+GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
+
+
+def _share(what: str, value: Any, below: float | None = None) -> None:
+    """A number in (0, 1], or in (0, 1)."""
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not 0 < value <= 1 or value == below:
+        most = "at most 1" if below is None else f"below {below:g}"
+        msg = f"{what} must be above 0 and {most}, got {value!r}"
+        raise QueryError(msg)

@@ -1,0 +1,65 @@
+"""The recall model of ICDE16 IV-A over the statistics of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slackwater.kernels import recall as kernels
+from slackwater.kernels.records import F64, I64
+from slackwater.query import Query, Tuples
+from slackwater.stats.delays import BUCKETS, Delays
+
+
+class RecallModel:
+    """Which recall a slack of K would give, if the near future is like the recent past."""
+
+    def __init__(self, query: Query) -> None:
+        self._streams = query.streams
+        self._lengths = query.lengths
+        m = len(query.streams)
+        self._share = np.zeros((m, BUCKETS))
+        self._fill = np.zeros((m, BUCKETS + 1))
+        self._lead = np.zeros(m, np.int64)
+        self._window = np.ones(m)
+        self._granularity = 1
+        self._most = 0
+
+    def learn(self, delays: Delays, histogram: I64 | None = None) -> None:
+        """Go by `delays`, or by another histogram of the same streams."""
+        self._granularity = delays.granularity
+        self._lead = delays.leads()
+        self._window = self._windows(delays.rates()) / self._granularity
+        self.learn_from(delays.histogram if histogram is None else histogram)
+
+    def learn_from(self, histogram: I64) -> None:
+        """Go by another delay histogram; all else stays."""
+        kernels.running_sums(histogram, self._share, self._fill)
+        seen = np.flatnonzero(histogram.any(axis=0))
+        self._most = int(seen[-1]) if len(seen) else 0
+
+    def _windows(self, rates: Sequence[float]) -> F64:
+        """Lengths of the windows in units; a tuple-count window is as long as its tuples take."""
+        return np.array([
+            stream.window.count / max(rate, 1e-9) if isinstance(stream.window, Tuples) else length
+            for stream, length, rate in zip(self._streams, self._lengths, rates, strict=True)
+        ], np.float64).clip(1)  # fmt: skip
+
+    def recall(self, slack: int) -> float:
+        """The recall that K = `slack` should give."""
+        buckets = slack // self._granularity
+        return float(kernels.recall_at(buckets, self._lead, self._window, self._share, self._fill))
+
+    def curve(self) -> F64:
+        """The recall of K = 0, g, 2 g, ... up to the largest delay."""
+        curve = np.zeros(self._most + 1)
+        kernels.recall_curve(self._lead, self._window, self._share, self._fill, curve)
+        return curve
+
+    def smallest_slack(self, recall: float) -> int:
+        """The smallest K that should give `recall`, and no more than the largest delay."""
+        found = kernels.smallest_slack(
+            recall, self._most, self._lead, self._window, self._share, self._fill
+        )
+        return int(found) * self._granularity

@@ -1,0 +1,1 @@
+"""What the engine learns of its streams: delays, rates, leads, productivity, results."""

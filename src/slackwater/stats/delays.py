@@ -1,0 +1,179 @@
+"""The disorder of all streams in the recent past: delays, rates, and leads over the slowest.
+
+How far back the past reaches is up to one ADWIN window per stream (ICDE16 IV-A). It watches
+``log(1 + d)`` of the delay buckets d, scaled to [0, 1]: disorder changes by factors, and a single
+event with a huge delay is no change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slackwater.kernels import statistics as kernels
+from slackwater.kernels.records import BEFORE, F64, I64, Arrivals
+from slackwater.stats.adwin import Adwin, Chunk
+
+BUCKETS = 4096  # of delays; when a delay is beyond them, buckets become twice as wide
+_SIGNAL: F64 = np.log1p(np.arange(BUCKETS)) / np.log(BUCKETS)
+MOST_INTERVALS = 1024  # the past never reaches back further
+
+
+class Past(NamedTuple):
+    """Payload of a chunk: what happened in some adaptation intervals."""
+
+    histogram: I64  # events by delay bucket
+    lead: float  # sum of the leads
+    span: int  # how long it took
+
+    def with_(self, other: Past) -> Past:
+        """Both together."""
+        return Past(
+            self.histogram + other.histogram,
+            self.lead + other.lead,
+            self.span + other.span,
+        )
+
+
+class Delays:
+    """Delay histograms over ADWIN windows, and of the last interval."""
+
+    def __init__(self, m: int, granularity: int, every: int) -> None:
+        self._end = BEFORE  # of the last interval
+        self.granularity = granularity  # of delays, in units; grows when delays do
+        self.every = every  # length of an adaptation interval
+        self._local = np.full(m, BEFORE)
+        self._adwin = [Adwin(Past.with_, most_chunks=MOST_INTERVALS) for _ in range(m)]
+        self.histogram = np.zeros((m, BUCKETS), np.int64)  # over the windows
+        self.latest = np.zeros((m, BUCKETS), np.int64)  # of the last interval
+        self._now = np.zeros((m, BUCKETS), np.int64)  # of the one that goes on
+        self._tally = np.zeros((m, kernels.TALLY_LENGTH), np.float64)
+
+    def arrive(self, begin: int, end: int, max_delay: int, arrivals: Arrivals) -> None:
+        """Take in the arrivals ``begin <= number < end``.
+
+        Their delays are in the log; `max_delay` is the largest that was ever seen.
+        """
+        while max_delay > self.granularity * (BUCKETS - 1):
+            self._widen()
+        kernels.observe(
+            begin, end, self.granularity, arrivals, self._local, _SIGNAL, self._now, self._tally
+        )
+
+    def close(self, end: int) -> None:
+        """The interval is over: it is `end`."""
+        span = self.every if self._end == BEFORE else end - self._end
+        self._end = end
+        for s, adwin in enumerate(self._adwin):
+            count, lead, mean, spread = self._tally[s].tolist()
+            past = Past(self._now[s].copy(), lead, span)
+            self.histogram[s] += self._now[s]
+            for gone in adwin.add(Chunk(int(count), mean, spread, past)):
+                self.histogram[s] -= gone.payload.histogram
+        self.latest, self._now = self._now, self.latest
+        self._now[:] = 0
+        self._tally[:] = 0
+
+    # ---- what is known
+
+    @property
+    def counts(self) -> list[int]:
+        """How many events of each stream are in its window."""
+        return [adwin.size for adwin in self._adwin]
+
+    @property
+    def largest(self) -> int:
+        """The largest delay in the windows, in buckets."""
+        seen = np.flatnonzero(self.histogram.any(axis=0))
+        return int(seen[-1]) if len(seen) else 0
+
+    def rates(self) -> list[float]:
+        """Events per unit of time."""
+        return [adwin.size / max(1, _span(adwin)) for adwin in self._adwin]
+
+    def leads(self) -> I64:
+        """K_sync of each stream in buckets: its average lead, beyond that of the slowest."""
+        leads = np.array([_lead(adwin) for adwin in self._adwin])
+        return np.asarray(np.rint((leads - leads.min()) / self.granularity), np.int64)
+
+    def _widen(self) -> None:
+        """Buckets of twice the width: those of delays (d - 1, d] and (d, d + 1] become one."""
+        self.granularity *= 2
+        self.histogram, self.latest, self._now = map(
+            _halved, (self.histogram, self.latest, self._now)
+        )
+        for adwin in self._adwin:
+            adwin.rows = [
+                [c._replace(payload=c.payload._replace(histogram=_halved(c.payload.histogram)))
+                 for c in row]
+                for row in adwin.rows
+            ]  # fmt: skip
+
+    # ---- for a snapshot
+
+    def state(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "granularity": self.granularity,
+            "end": self._end,
+            "local": self._local.tolist(),
+            "windows": [
+                [[_plain(chunk) for chunk in row] for row in adwin.rows] for adwin in self._adwin
+            ],
+            "latest": [_sparse(h) for h in self.latest],
+            "now": [_sparse(h) for h in self._now],
+            "tally": self._tally.tolist(),
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.granularity = state["granularity"]
+        self._end = state["end"]
+        self._local[:] = state["local"]
+        for s, adwin in enumerate(self._adwin):
+            adwin.rows = [[_chunk(plain) for plain in row] for row in state["windows"][s]]
+            self.histogram[s] = sum(
+                (c.payload.histogram for c in adwin.chunks), np.zeros(BUCKETS, np.int64)
+            )
+            self.latest[s] = _dense(state["latest"][s])
+            self._now[s] = _dense(state["now"][s])
+        self._tally[:] = state["tally"]
+
+
+def _span(adwin: Adwin) -> int:
+    return sum(chunk.payload.span for chunk in adwin.chunks)
+
+
+def _lead(adwin: Adwin) -> float:
+    return float(sum(chunk.payload.lead for chunk in adwin.chunks) / max(1, adwin.size))
+
+
+def _halved(histogram: I64) -> I64:
+    """Bucket 0 stays, 1 and 2 become 1, 3 and 4 become 2, and so on."""
+    halved = np.zeros_like(histogram)
+    halved[..., 0] = histogram[..., 0]
+    halved[..., 1 : BUCKETS // 2] = histogram[..., 1:-1:2] + histogram[..., 2::2]
+    halved[..., BUCKETS // 2] = histogram[..., -1]
+    return halved
+
+
+def _sparse(histogram: I64) -> list[list[int]]:
+    at = np.flatnonzero(histogram)
+    return [at.tolist(), histogram[at].tolist()]
+
+
+def _dense(sparse: list[list[int]]) -> I64:
+    histogram = np.zeros(BUCKETS, np.int64)
+    histogram[sparse[0]] = sparse[1]
+    return histogram
+
+
+def _plain(chunk: Chunk) -> list[Any]:
+    past = chunk.payload
+    return [*chunk[:3], _sparse(past.histogram), past.lead, past.span]
+
+
+def _chunk(plain: list[Any]) -> Chunk:
+    count, mean, spread, sparse, lead, span = plain
+    return Chunk(count, mean, spread, Past(_dense(sparse), lead, span))

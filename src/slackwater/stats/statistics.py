@@ -1,0 +1,86 @@
+"""All that the engine learns, for the goal to choose K by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slackwater.kernels.records import I64, Arrivals
+from slackwater.query import Query
+from slackwater.stats.delays import BUCKETS, Delays
+from slackwater.stats.productivity import Productivity
+from slackwater.stats.results import Results
+
+
+class Statistics:
+    """Delays of what arrives, and results of what is joined.
+
+    Parameters
+    ----------
+    every
+        Length of an adaptation interval.
+    granularity
+        Of delays.
+    keep
+        For how long results are remembered.
+    profile
+        Whether to learn how productivity depends on delay (ICDE16 IV-B).
+    """
+
+    def __init__(
+        self, query: Query, every: int, granularity: int, keep: int, profile: bool = False
+    ) -> None:
+        self.every = every
+        self._kind = [every, granularity, profile]
+        self.delays = Delays(len(query.streams), granularity, every)
+        self.results = Results(every, keep // every + 2)
+        self.productivity = Productivity(query) if profile else None
+
+    def arrive(self, begin: int, end: int, max_delay: int, arrivals: Arrivals) -> None:
+        """These arrivals have their delays now."""
+        self.delays.arrive(begin, end, max_delay, arrivals)
+
+    def join(
+        self,
+        stream: I64,
+        ts: I64,
+        delay: I64,
+        made: tuple[I64, I64],
+        late: tuple[I64, I64],
+    ) -> None:
+        """Take in what went through the join.
+
+        `made` and `late` have the positions of the events that made results, or were late, and how
+        many results they made, or lost.
+        """
+        self.results.add(ts[made[0]], made[1], ts[late[0]], late[1])
+        if self.productivity is None:
+            return
+        results, is_late = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
+        results[made[0]] = made[1]
+        is_late[late[0]] = 1
+        g = self.delays.granularity
+        bucket = np.minimum((delay + g - 1) // g, BUCKETS - 1)
+        self.productivity.join(stream, ts, bucket, results, is_late)
+
+    def fits(self, state: dict[str, Any] | None) -> bool:
+        """Whether these are statistics of the same kind."""
+        return state is not None and state["kind"] == self._kind
+
+    def state(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        profile = self.productivity
+        return {
+            "kind": self._kind,
+            "delays": self.delays.state(),
+            "results": self.results.state(),
+            "productivity": None if profile is None else profile.state(),
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.delays.resume(state["delays"])
+        self.results.resume(state["results"])
+        if self.productivity is not None:
+            self.productivity.resume(state["productivity"])
