@@ -1,4 +1,4 @@
-"""How many combinations each event meets in the windows, whatever the join condition (n of ICDE16).
+"""What each event meets in the windows, whatever the join condition (n-cross of ICDE16 IV-B).
 
 Each stream has a row of sorted times, those in its window, between two positions. An event in order
 goes to the end; a late one is sorted in. The caller sees to it that there is room behind the end.
@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from slackwater.kernels.jit import kernel, part
 
+# columns of `bounds`
 BEGIN = 0
 END = 1
+
+# rows of `maps`, by delay
+CROSSED = 0  # combinations met by events in order
+JOINED = 1  # results made by them
+LATE = 2  # late events
+N_MAPS = 3
 
 
 @part
@@ -23,23 +30,39 @@ def _insert(t, row, bounds, s):
     bounds[s, END] += 1
 
 
+@part
+def _forget(end, window, tuples, row, bounds, s):
+    """Drop from the row of `s` what its window, which ends at `end`, does not hold."""
+    begin = max(bounds[s, BEGIN], bounds[s, END] - tuples)
+    while begin < bounds[s, END] and row[s, begin] < end - window:
+        begin += 1
+    bounds[s, BEGIN] = begin
+
+
 @kernel
-def cross_sizes(stream, ts, late, window, row, bounds, sizes):
-    """Fill `sizes` with the combinations that each event meets; 0 for late ones."""
+def profile(
+    stream, ts, bucket, made, late, grid_shift, slide, window, tuples, row, bounds, maps, most
+):
+    """Add events that went through the join to `maps`, and to `most` the largest of those in order.
+
+    `window` and `tuples` say what the windows hold: so many time units, so many events. The sums
+    are those of one event after the other, so that they do not depend on how the events were cut.
+    """
     m = window.shape[0]
     for n in range(stream.shape[0]):
         s = stream[n]
-        sizes[n] = 0
         if late[n]:
+            maps[LATE, bucket[n]] += 1.0
             _insert(ts[n], row, bounds, s)
             continue
-        product = 1
+        end = (ts[n] + grid_shift) // slide * slide
+        met = 1.0  # a float: a product of many windows may be beyond the integers
         for other in range(m):
-            begin = bounds[other, BEGIN]
-            while begin < bounds[other, END] and row[other, begin] < ts[n] - window[other]:
-                begin += 1
-            bounds[other, BEGIN] = begin
+            _forget(end, window[other], tuples[other], row, bounds, other)
             if other != s:
-                product *= bounds[other, END] - begin
-        sizes[n] = product
+                met *= bounds[other, END] - bounds[other, BEGIN]
+        maps[CROSSED, bucket[n]] += met
+        maps[JOINED, bucket[n]] += made[n]
+        most[CROSSED] = max(most[CROSSED], met)
+        most[JOINED] = max(most[JOINED], float(made[n]))
         _insert(ts[n], row, bounds, s)

@@ -1,8 +1,12 @@
 """How productive events are, by their delay: the maps of ICDE16's Tuple-Productivity Profiler.
 
-For each coarse delay d of the events that were joined since the last boundary: the combinations
-they met (M-cross) and the results they made (M-join). A late event is not joined; the paper assumes
-the largest numbers of any event in order for it.
+For each coarse delay d of the events that were joined in the last interval: the combinations that
+they met (M-cross) and the results that they made (M-join). A late event is not joined; the paper
+takes for it the largest numbers of any event in order "in the last adaptation interval". We say:
+in the interval in which it is late; where that has no event in order, in the last one that had.
+
+An interval in which no event in order met any other (the join is silent after K has grown) tells
+nothing; the maps of the one before it stay.
 """
 
 from __future__ import annotations
@@ -12,49 +16,92 @@ from typing import Any
 import numpy as np
 
 from slackwater.kernels import cross as kernels
-from slackwater.kernels.records import I64
-from slackwater.query import Query
+from slackwater.kernels.records import F64, I64
+from slackwater.query import Query, Tuples
 from slackwater.stats.delays import BUCKETS
 
-_LONG = 2**62  # a window that holds everything
+_UNBOUNDED = 2**61
 
 
 class Productivity:
-    """The two maps of the interval that goes on, and of the last one that had results."""
+    """The two maps of the last interval that had any; and what late events would have made."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, every: int, granularity: int) -> None:
         m = len(query.streams)
-        self._window = np.array([_LONG if n is None else n for n in query.lengths])
+        self._every = every
+        self._granularity = granularity
+        self._window = np.array([_UNBOUNDED if n is None else n for n in query.lengths])
+        self._tuples = np.array([
+            s.window.count if isinstance(s.window, Tuples) else _UNBOUNDED for s in query.streams
+        ])  # fmt: skip
+        self._slide = query.slide_units
+        self._grid_shift = self._slide - (query.bounds != "[)")
         self._row = np.zeros((m, 1024), np.int64)
         self._bounds = np.zeros((m, 2), np.int64)
+        self.crossed = np.zeros(BUCKETS)  # M-cross by delay
+        self.joined = np.zeros(BUCKETS)  # M-join
+        self._most = np.zeros(2)  # largest numbers of an event in order, in the last such interval
         self._begin()
 
     def _begin(self) -> None:
-        self.crossed = np.zeros(BUCKETS)  # M-cross by delay
-        self.joined = np.zeros(BUCKETS)  # M-join
-        self._late = np.zeros(BUCKETS)  # late events, not yet in either
-        self._most = np.zeros(2)  # the largest numbers of an event in order
+        self._now = np.zeros((kernels.N_MAPS, BUCKETS))
+        self._most_now = np.zeros(2)
+        self._late: dict[int, int] = {}  # late events by the interval of their own time
 
-    def join(self, stream: I64, ts: I64, bucket: I64, made: I64, late: I64) -> None:
+    def join(
+        self, stream: I64, ts: I64, delay: I64, made: I64, late: I64, granularity: int
+    ) -> None:
         """Take in what went through the join.
 
-        `bucket` has the delays of the events, `made` their results, `late` whether they were late.
+        `made` has the results of each event, `late` whether it was late; `granularity` is that of
+        delays.
         """
+        self._widen_to(granularity)
         self._make_room(len(stream))
-        sizes = np.empty(len(stream), np.int64)
-        kernels.cross_sizes(stream, ts, late, self._window, self._row, self._bounds, sizes)
-        self.crossed += np.bincount(bucket, weights=sizes, minlength=BUCKETS)
-        self.joined += np.bincount(bucket, weights=made, minlength=BUCKETS)
-        self._late += np.bincount(bucket[late > 0], minlength=BUCKETS)
-        if len(stream):
-            self._most = np.maximum(self._most, [sizes.max(), made.max()])
+        bucket = np.minimum((delay + granularity - 1) // granularity, BUCKETS - 1)
+        kernels.profile(
+            stream, ts, bucket, made, late, self._grid_shift, self._slide, self._window,
+            self._tuples, self._row, self._bounds, self._now, self._most_now,
+        )  # fmt: skip
+        bins, counts = np.unique(ts[late > 0] // self._every, return_counts=True)
+        for number, n in zip(bins.tolist(), counts.tolist(), strict=True):
+            self._late[number] = self._late.get(number, 0) + n
 
-    def close(self) -> tuple[Any, Any]:
-        """The interval is over: its two maps, with the estimates for late events."""
-        crossed = self.crossed + self._late * self._most[0]
-        joined = self.joined + self._late * self._most[1]
+    def close(self, granularity: int) -> dict[int, float]:
+        """The interval is over; return what its late events should have made.
+
+        That is by the number of the interval that their own times are in.
+        """
+        self._widen_to(granularity)
+        crossed, joined, late = self._now
+        if self._most_now[kernels.CROSSED] > 0:
+            self._most = self._most_now
+            self.crossed = crossed + late * self._most[kernels.CROSSED]
+            self.joined = joined + late * self._most[kernels.JOINED]
+        most = float(self._most[kernels.JOINED])
+        lost = {number: n * most for number, n in sorted(self._late.items())}
         self._begin()
-        return crossed, joined
+        return lost
+
+    def selectivity_ratio(self) -> F64:
+        """Eq. (6) of ICDE16 for K = 0, g, 2 g, ...: selectivity under K by the true one.
+
+        It is 1 where nothing is known.
+        """
+        crossed, joined = np.cumsum(self.crossed), np.cumsum(self.joined)
+        if joined[-1] == 0:
+            return np.ones(BUCKETS)
+        known = crossed > 0
+        ratio = np.ones(BUCKETS)
+        ratio[known] = joined[known] / crossed[known] * (crossed[-1] / joined[-1])
+        return ratio
+
+    def _widen_to(self, granularity: int) -> None:
+        """Buckets as wide as those of the delays."""
+        while self._granularity < granularity:
+            self._granularity *= 2
+            self._now = widened(self._now)
+            self.crossed, self.joined = widened(self.crossed), widened(self.joined)
 
     def _make_room(self, n: int) -> None:
         begin, end = self._bounds[:, kernels.BEGIN], self._bounds[:, kernels.END]
@@ -67,20 +114,54 @@ class Productivity:
         self._row = row
         self._bounds = np.stack([np.zeros_like(begin), end - begin], axis=1)
 
+    # ---- for a snapshot
+
     def state(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        rows = [
-            self._row[s, begin:end].tolist() for s, (begin, end) in enumerate(self._bounds.tolist())
-        ]
-        maps = [self.crossed.tolist(), self.joined.tolist(), self._late.tolist()]
-        return {"rows": rows, "maps": maps, "most": self._most.tolist()}
+        """All of it as plain data: buckets that are not empty, times with their numbers."""
+        rows = [self._row[s, begin:end] for s, (begin, end) in enumerate(self._bounds.tolist())]
+        maps = [*self._now, self.crossed, self.joined]
+        return {
+            "granularity": self._granularity,
+            "rows": [[a.tolist() for a in np.unique(row, return_counts=True)] for row in rows],
+            "maps": [_sparse(counts) for counts in maps],
+            "most": [self._most.tolist(), self._most_now.tolist()],
+            "late": sorted(self._late.items()),
+        }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
+        self._granularity = state["granularity"]
         self._bounds[:] = 0
-        for s, times in enumerate(state["rows"]):
-            self._make_room(len(times))
-            self._row[s, : len(times)] = times
-            self._bounds[s, kernels.END] = len(times)
-        self.crossed, self.joined, self._late = map(np.array, state["maps"])
-        self._most = np.array(state["most"])
+        for s, (times, counts) in enumerate(state["rows"]):
+            n = sum(counts)
+            self._make_room(n)
+            self._row[s, :n] = np.repeat(np.array(times, np.int64), counts)
+            self._bounds[s, kernels.END] = n
+        *now, self.crossed, self.joined = map(_dense, state["maps"])
+        self._now = np.stack(now)
+        self._most, self._most_now = map(np.array, state["most"])
+        self._late = dict(state["late"])
+
+
+def widened(counts: F64) -> F64:
+    """The same counts by delay in buckets of twice the width, as `Delays` makes them.
+
+    >>> [int(n) for n in widened(np.arange(BUCKETS))[:4]]  # 1 and 2, 3 and 4, 5 and 6
+    [0, 3, 7, 11]
+    """
+    wide = np.zeros_like(counts)
+    wide[..., 0] = counts[..., 0]
+    wide[..., 1 : BUCKETS // 2] = counts[..., 1:-1:2] + counts[..., 2::2]
+    wide[..., BUCKETS // 2] = counts[..., -1]
+    return wide
+
+
+def _sparse(counts: F64) -> list[list[float]]:
+    at = np.flatnonzero(counts)
+    return [at.tolist(), counts[at].tolist()]
+
+
+def _dense(sparse: list[list[float]]) -> F64:
+    counts = np.zeros(BUCKETS)
+    counts[np.array(sparse[0], np.int64)] = sparse[1]
+    return counts

@@ -8,7 +8,7 @@ import numpy as np
 
 from slackwater.kernels.records import I64, Arrivals
 from slackwater.query import Query
-from slackwater.stats.delays import BUCKETS, Delays
+from slackwater.stats.delays import Delays
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
 
@@ -35,7 +35,9 @@ class Statistics:
         self._kind = [every, granularity, profile]
         self.delays = Delays(len(query.streams), granularity, every)
         self.results = Results(every, keep // every + 2)
-        self.productivity = Productivity(query) if profile else None
+        self.productivity = Productivity(query, every, granularity) if profile else None
+        self.produced = 0  # results, since the beginning
+        self.lost = 0
 
     def arrive(self, begin: int, end: int, max_delay: int, arrivals: Arrivals) -> None:
         """These arrivals have their delays now."""
@@ -55,14 +57,15 @@ class Statistics:
         many results they made, or lost.
         """
         self.results.add(ts[made[0]], made[1], ts[late[0]], late[1])
+        self.produced += int(made[1].sum())
+        self.lost += int(late[1].sum())
         if self.productivity is None:
             return
         results, is_late = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
         results[made[0]] = made[1]
         is_late[late[0]] = 1
         g = self.delays.granularity
-        bucket = np.minimum((delay + g - 1) // g, BUCKETS - 1)
-        self.productivity.join(stream, ts, bucket, results, is_late)
+        self.productivity.join(stream, ts, delay, results, is_late, g)
 
     def fits(self, state: dict[str, Any] | None) -> bool:
         """Whether these are statistics of the same kind."""
@@ -75,6 +78,7 @@ class Statistics:
             "kind": self._kind,
             "delays": self.delays.state(),
             "results": self.results.state(),
+            "totals": [self.produced, self.lost],
             "productivity": None if profile is None else profile.state(),
         }
 
@@ -82,5 +86,6 @@ class Statistics:
         """Go on from `state`."""
         self.delays.resume(state["delays"])
         self.results.resume(state["results"])
+        self.produced, self.lost = state["totals"]
         if self.productivity is not None:
             self.productivity.resume(state["productivity"])

@@ -1,0 +1,103 @@
+"""The PD controller of the Thesis (6.2.3): K follows the error of the measured quality.
+
+At each boundary, with the error e = target - measured quality: ``K += Kp e + Kd (e - last e)``,
+never below 0 and never above the largest delay seen. It knows nothing of delays; it learns that K
+was too small by losing results.
+
+The quality is that of the intervals of result time that have become complete since the last
+boundary: the join's clock has passed their end by the longest window, so that most of their late
+events have come. While the join is silent none becomes complete, and K stays. With `overall` it is
+that of the whole run so far.
+
+Gains (`goal.gains`) are durations: what an error of 1, and its change by 1, add to K. The Thesis
+tunes them by hand after Ziegler and Nichols. The recipe: with Kd = 0, double Kp until K swings
+evenly around its mean, with a period of T intervals; call that gain Ku. Then Kp = 0.8 Ku and
+Kd = 0.1 Ku T (a PD controller's T_d is T / 8). Where the quality is close to the target, errors are
+hundredths: the default of one second moves K by ten milliseconds per hundredth and interval, which
+suits delays of up to some seconds. For minutes of delay take minutes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slackwater.goal import Recall
+from slackwater.goals.controller import Interval
+from slackwater.kernels.records import BEFORE
+from slackwater.query import Query
+from slackwater.stats.statistics import Statistics
+from slackwater.units import to_units
+
+
+class PdController:
+    """K follows the measured quality."""
+
+    follows_delay = False
+    start = 0
+
+    def __init__(self, query: Query, goal: Recall) -> None:
+        self.every = to_units(goal.every, query.unit, "every")
+        self._granularity = to_units(goal.granularity, query.unit, "granularity")
+        self._over = to_units(goal.over, query.unit, "over")
+        self._target, self._overall = goal.target, goal.overall
+        self._kp, self._kd = (to_units(gain, query.unit, "gains") for gain in goal.gains)
+        lengths = [n for n in query.lengths if n is not None]
+        self._window = max(lengths, default=self.every)
+        self._slack = 0.0  # before it is rounded to g
+        self._error: float | None = None  # the last one
+        self._measured = BEFORE  # results up to here have been judged
+        self._largest = 0  # delay
+
+    def statistics(self, query: Query) -> Statistics:
+        """Delays, and the results of the last period and window."""
+        keep = self._over + self._window
+        return Statistics(query, self.every, self._granularity, keep)
+
+    def next_slack(self, interval: Interval) -> int:
+        """One step of the controller."""
+        delays = interval.statistics.delays
+        seen = np.flatnonzero(delays.latest.any(axis=0))
+        if len(seen):
+            self._largest = max(self._largest, int(seen[-1]) * delays.granularity)
+        quality = self._quality(interval)
+        if quality is None:
+            return interval.slack
+        error = self._target - quality
+        change = 0.0 if self._error is None else error - self._error
+        self._error = error
+        wanted = self._slack + self._kp * error + self._kd * change
+        self._slack = min(max(wanted, 0.0), float(self._largest))
+        return round(self._slack / self._granularity) * self._granularity
+
+    def _quality(self, interval: Interval) -> float | None:
+        """What was measured since the last time; None: nothing."""
+        known, clock = interval.statistics, interval.join_time
+        if clock == BEFORE:
+            return None
+        end = (clock - self._window) // self.every * self.every
+        begin = max(self._measured, end - self._over)
+        if end <= begin:
+            return None
+        self._measured = end
+        if self._overall:
+            produced, lost = float(known.produced), float(known.lost)
+        else:
+            produced, lost = known.results.between(begin, end)[:2].sum(axis=1).tolist()
+        true = produced + lost
+        return produced / true if true else None
+
+    def state(self) -> dict[str, Any]:
+        """Where it is."""
+        return {
+            "slack": self._slack,
+            "error": self._error,
+            "measured": self._measured,
+            "largest": self._largest,
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self._slack, self._error = state["slack"], state["error"]
+        self._measured, self._largest = state["measured"], state["largest"]
