@@ -84,6 +84,8 @@ class Reorder:
     idle_after
         A stream whose local time stands still while the largest one moves on by this is idle: the
         Synchronizer does not wait for it, and what K-slack holds of it leaves. None: never.
+    synchronize
+        False: neither K-slack nor Synchronizer (Baseline3 of the Thesis); events leave as they come.
     log
         Where the arrivals are; a new one when the stage is used by itself.
     """
@@ -97,6 +99,7 @@ class Reorder:
         hold_ties: bool = False,
         common_clock: bool = False,
         idle_after: int | None = None,
+        synchronize: bool = True,
         log: Log | None = None,
     ) -> None:
         self.n_streams = n_streams
@@ -105,6 +108,7 @@ class Reorder:
         ctl[kernels.HOLD_TIES] = hold_ties
         ctl[kernels.OVERDUE_NOW] = overdue == "now"
         ctl[kernels.FOLLOW] = follow
+        ctl[kernels.PASS] = not synchronize
         ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = BEFORE
         ctl[kernels.BOUNDARY] = NEVER
         ctl[kernels.COMMON_CLOCK] = common_clock
@@ -251,6 +255,9 @@ class Reorder:
         changes = np.empty((end - at if ctl[kernels.FOLLOW] else 0, 2), np.int64)
         ctl[kernels.N_OUT] = ctl[kernels.N_CHANGES] = 0
         records = self.log.records()
+        if ctl[kernels.PASS] and self.buffered:  # of a goal before this one
+            ctl[kernels.NOW] = at
+            kernels.flush(self.buffers, self._rings, records, out)
         reason = kernels.NO_ROOM
         while reason == kernels.NO_ROOM:
             at, reason = kernels.run(at, end, self.buffers, self._rings, records, out, changes)

@@ -94,6 +94,7 @@ class Engine:
             hold_ties=query.has_tuple_windows,
             common_clock=common_clock,
             idle_after=idle_after,
+            synchronize=getattr(query.goal, "synchronize", True),
             log=self.log,
         )
         self.join = WindowJoin(query, conditions, self.log)

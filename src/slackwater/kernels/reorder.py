@@ -36,7 +36,8 @@ NOW = 10  # the arrival in work
 MAX_DELAY = 11
 COMMON_CLOCK = 12  # 1: ticks tell how far the streams are; nobody waits for events of his own
 IDLE_AFTER = 13  # a stream is not waited for when the others moved on by this, it did not
-CTL_LENGTH = 14
+PASS = 14  # 1: neither K-slack nor Synchronizer, events leave as they come (Thesis Baseline3)
+CTL_LENGTH = 15
 
 AT_NO_TIME = 2**61 + 1  # IDLE_AFTER: longer than any stream can be silent (times are below 2**60)
 FINISHED = -(2**62)  # in `Buffers.moved`: the stream is silent for ever
@@ -255,12 +256,8 @@ def _release_idle(buffers, rings, arrivals, out):
 
 
 @part
-def _advance(event, s, buffers, rings, arrivals, out):
-    """Local time of `s` moves on to the time of `event`: what is due leaves K-slack.
-
-    It leaves before `event` enters: behind it the buffer never spans more than K.
-    """
-    t = arrivals.event[event - arrivals.base, TS]
+def _move_on(t, s, buffers):
+    """Local time of `s` becomes `t`."""
     ctl = buffers.ctl
     buffers.local[s] = t
     if ctl[TOP] == BEFORE:
@@ -269,6 +266,17 @@ def _advance(event, s, buffers, rings, arrivals, out):
                 buffers.moved[other] = t  # nobody has been silent yet
     ctl[TOP] = max(ctl[TOP], t)
     buffers.moved[s] = ctl[TOP]
+
+
+@part
+def _advance(event, s, buffers, rings, arrivals, out):
+    """Local time of `s` moves on to the time of `event`: what is due leaves K-slack.
+
+    It leaves before `event` enters: behind it the buffer never spans more than K.
+    """
+    t = arrivals.event[event - arrivals.base, TS]
+    ctl = buffers.ctl
+    _move_on(t, s, buffers)
     _release(s, t - ctl[SLACK], buffers, rings, arrivals, out)
     is_tick = arrivals.event[event - arrivals.base, KEY] == NONE
     if ctl[SLACK] == 0 and not is_tick:
@@ -298,6 +306,21 @@ def _fall_behind(event, s, buffers, rings, arrivals, out):
         set_overdue(event, s, buffers, arrivals)
 
 
+@part
+def _pass(event, s, buffers, arrivals, out):
+    """Let `event` out as it comes."""
+    t = arrivals.event[event - arrivals.base, TS]
+    ctl = buffers.ctl
+    if t > buffers.local[s]:
+        _move_on(t, s, buffers)
+        ctl[SYNC_TIME] = ctl[TOP]
+    if arrivals.event[event - arrivals.base, KEY] != NONE:
+        delay = buffers.local[s] - t
+        arrivals.delay[event - arrivals.base] = delay
+        ctl[MAX_DELAY] = max(ctl[MAX_DELAY], delay)
+        _emit(event, buffers, arrivals, out)
+
+
 @kernel
 def run(at, end, buffers, rings, arrivals, out, changes):
     """Take in the arrivals ``at <= number < end``; return (next arrival, why the run stopped).
@@ -309,7 +332,9 @@ def run(at, end, buffers, rings, arrivals, out, changes):
         t = arrivals.event[event - arrivals.base, TS]
         s = arrivals.event[event - arrivals.base, STREAM]
         ctl[NOW] = event
-        if t > buffers.local[s]:
+        if ctl[PASS] == 1:
+            _pass(event, s, buffers, arrivals, out)
+        elif t > buffers.local[s]:
             if not _has_room(event, s, buffers, rings, arrivals):
                 return event, NO_ROOM
             for other in range(buffers.local.shape[0]):
