@@ -36,8 +36,6 @@ def test_cuts_and_restarts_change_nothing(name, case, sizes):
         case = case._replace(
             events=[e for e in case.events if e.stream < 2], windows=case.windows[:2], kind="key"
         )
-    if name == "no slack" and engine_query(case).has_tuple_windows:
-        return
     query = replace(engine_query(case), goal=GOALS[name])
     batch, _ = recorded(query, tables(case), "arr")
     whole = fed(query, batch)
@@ -46,12 +44,13 @@ def test_cuts_and_restarts_change_nothing(name, case, sizes):
 
 
 @tried(0.25)
-@given(cases())
+@given(cases(windows="mixed"))
 def test_without_synchronizer_events_are_joined_as_they_come(case):
     query = replace(engine_query(case), goal=sw.NoSlack(synchronize=False), retention=10**8)
     run = query.replay(tables(case), arrival="arr")
     results, late = join(case.valid, *case.query, late_probe=case.late_probe)
     assert sorted(members(run.results, case.m)) == plain(results)
     assert run.late["ts"].to_pylist() == [e.ts for e, _ in late]
-    exact = run.report(period=1, every=1)
-    assert run.metrics.produced + run.metrics.lost == exact.true
+    if not query.has_tuple_windows:  # for those a loss is no more than a difference of counts
+        exact = run.report(period=1, every=1)
+        assert run.metrics.produced + run.metrics.lost == exact.true

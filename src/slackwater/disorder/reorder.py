@@ -85,7 +85,8 @@ class Reorder:
         A stream whose local time stands still while the largest one moves on by this is idle: the
         Synchronizer does not wait for it, and what K-slack holds of it leaves. None: never.
     synchronize
-        False: neither K-slack nor Synchronizer (Baseline3 of the Thesis); events leave as they come.
+        False: neither K-slack nor Synchronizer (Baseline3 of the Thesis); events leave as they
+        come.
     log
         Where the arrivals are; a new one when the stage is used by itself.
     """

@@ -108,7 +108,8 @@ class Productivity:
         if int(end.max()) + n <= self._row.shape[1]:
             return
         held = int((end - begin).max())
-        row = np.zeros((len(self._row), 2 * (held + n)), np.int64)
+        room = max(2 * (held + n), self._row.shape[1])
+        row = np.zeros((len(self._row), room), np.int64)
         for s, (first, last) in enumerate(self._bounds.tolist()):
             row[s, : last - first] = self._row[s, first:last]
         self._row = row

@@ -1,0 +1,138 @@
+"""The controllers on numbers that can be checked by eye."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slackwater as sw
+from slackwater.goals.choice import controller_for
+from slackwater.goals.late_degree import behind, quality, quality_curve
+from slackwater.goals.model import RecallModel
+from slackwater.stats.delays import BUCKETS
+from slackwater.stats.productivity import Productivity
+from slackwater.stats.results import Results
+from slackwater.stats.statistics import Statistics
+
+LATE = np.array([0.6, 0.2, 0.1, 0.1])  # Thesis Fig. 5.1
+
+
+def query(goal, window=2, m=2):
+    return sw.join(*(sw.Stream(n, "ts", window) for n in "abc"[:m]), on="k", goal=goal)
+
+
+# ---- Thesis 5.3
+
+
+def test_the_thesis_example_has_a_quality_of_46_5_percent():
+    # a at t with b at t and t-1:   .6 * .6 + .6 * .8
+    # b at t with a at t-1 and t-2: .6 * .8 + .6 * .9      1.86 of W_A + W_B - 1 = 4
+    assert quality(LATE, LATE, 3, 2) == pytest.approx(0.465)
+
+
+def test_a_slack_of_1_moves_late_degrees_by_1():
+    assert behind(LATE, 1) == pytest.approx([0.8, 0.1, 0.1])  # Thesis Fig. 5.3
+    assert behind(LATE, 3) == pytest.approx([1.0])
+    assert behind(LATE, 9) == pytest.approx([1.0])
+
+
+def test_the_example_with_slack_and_with_a_lead():
+    # K = 1: .8 * (.8 + .9 + .9 + 1)   K = 2: .9 * (.9 + 1 + 1 + 1)   K = 3: all
+    curve = quality_curve((LATE, LATE), (3, 2), (0, 0), 3)
+    assert curve == pytest.approx([0.465, 0.72, 0.8775, 1.0])
+    # A leads by 1, K = 0: .8 * .6 + .8 * .8 + .6 * (.9 + 1)
+    assert quality_curve((LATE, LATE), (3, 2), (1, 0), 0) == pytest.approx([0.565])
+
+
+# ---- ICDE16 IV
+
+
+def test_recall_of_two_streams_with_the_delays_of_the_thesis():
+    # W = 2, g = b = 1: the window has .6 + .8 of 2 events' time, .6 are in order
+    statistics = Statistics(query(sw.NoSlack()), every=10, granularity=1, keep=10)
+    statistics.delays.histogram[:, :4] = [6, 2, 1, 1]
+    model = RecallModel(query(sw.NoSlack()))
+    model.learn(statistics.delays)
+    assert model.curve() == pytest.approx([0.6 * 1.4 / 2, 0.8 * 1.7 / 2, 0.9 * 1.9 / 2, 1.0])
+    assert [model.smallest_slack(r) for r in (0.42, 0.43, 0.9, 1.0)] == [0, 1, 3, 3]
+
+
+def test_selectivity_by_delay():
+    # M-cross 6, 3 and M-join 4, 1: 4/6 up to delay 0, 5/9 in all
+    profile = Productivity(query(sw.NoSlack()), every=10, granularity=1)
+    profile.crossed[:2], profile.joined[:2] = [6, 3], [4, 1]
+    assert profile.selectivity_ratio()[:3] == pytest.approx([4 / 6 * 9 / 5, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("gamma", "wanted"),
+    [
+        (0.8, 0.7),  # (.8 * 30 - 17) / 10
+        (0.9, 1.0),  # (.9 * 30 - 17) / 10
+        (0.99, 1.0),  # 1.27: more than all is not to be had
+    ],
+)
+def test_instant_requirement(gamma, wanted):
+    # P = 3, L = 1. Produced by result time 0, 1: 8, 9; late events should have made 2, 1
+    goal = sw.Recall(gamma, over=3, every=1, granularity=1, model="eqsel")
+    manager = controller_for(query(goal))
+    manager.resume({"lost": [[0, 2.0], [1, 1.0], [2, 99.0]]})  # 2 is not over yet
+    results = Results(every=1, keep=9)
+    none = np.empty(0, np.int64)
+    results.add(np.array([0, 1, 2]), np.array([8, 9, 5]), none, none)
+    assert manager.instant_requirement(results, clock=2) == pytest.approx(wanted)
+
+
+# ---- baselines
+
+
+def delays_of(goal, a, b):
+    """A controller's K when the delays of two streams are these."""
+    controller = controller_for(query(goal))
+    statistics = controller.statistics(query(goal))
+    for histogram, delays in zip(statistics.delays.histogram, (a, b), strict=True):
+        histogram[:] = np.bincount([-(-d // 10) for d in delays], minlength=BUCKETS)
+
+    class Interval:
+        slack = 0
+
+    Interval.statistics = statistics
+    return controller.next_slack(Interval)
+
+
+@pytest.mark.parametrize(
+    ("share", "slack"), [(0.5, 0), (0.6, 10), (0.7, 20), (0.9, 20), (0.91, 300), (1.0, 300)]
+)
+def test_input_quantile(share, slack):
+    # both streams together: five of no delay, then 1, 11, 15, 20 and 291 ms
+    assert delays_of(sw.InputQuantile(share), [0, 0, 0, 1, 291], [0, 0, 11, 15, 20]) == slack
+
+
+def ticking(lag):
+    """An event each 10 ms that arrives `lag` later."""
+    ts = np.arange(0, 5000, 10)
+    return pa.table({"ts": ts, "k": np.zeros_like(ts), "arr": ts + lag})
+
+
+@pytest.mark.parametrize(("limit", "slack"), [(250, 140), (110, 0), (40, 0)])
+def test_latency_leaves_what_the_lead_does_not_take(limit, slack):
+    # a leads by 110 when its events come: that of b, 100 behind, is not there yet
+    goal = sw.Latency(limit, every=100, granularity=10)
+    run = query(goal).replay({"a": ticking(0), "b": ticking(100)}, arrival="arr")
+    changes = run.slack()["k"].to_pylist()
+    assert changes[0] == limit  # nothing is known of leads yet
+    assert changes[-1] == slack
+
+
+def test_without_synchronizer_the_slower_stream_is_late():
+    # a  4 5     b  3 4 5, each arriving behind a's 5: 3 and 4 are late, 5 meets 4 and 5
+    a = pa.table({"ts": [4, 5], "k": [0, 0], "arr": [1, 2]})
+    b = pa.table({"ts": [3, 4, 5], "k": [0, 0, 0], "arr": [3, 4, 5]})
+    with_, without = (
+        query(sw.NoSlack(synchronize=s)).replay({"a": a, "b": b}, arrival="arr")
+        for s in (True, False)
+    )
+    assert without.results["b_ts"].to_pylist() == [5, 5]
+    assert without.late["ts"].to_pylist() == [3, 4]
+    assert without.late["lost"].to_pylist() == [2, 2]
+    assert with_.results.num_rows == 6
+    assert with_.late.num_rows == 0
