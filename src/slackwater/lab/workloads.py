@@ -9,7 +9,7 @@ soccer game, which is not public in that form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -78,12 +78,15 @@ _LARGEST_DELAY_MS = 20_000
 _START_MS = 20_000  # the common start: no event time is negative
 _VALUES = 100  # attributes are in [1, 100]
 _LARGEST_SKEW = 5.0
+_GOOD = (2.0, 3.0, 3.0)  # delay skews of D×3
+_WORSE = (1.5, 2.0, 2.0)  # where disorder is bad
+_BAD_PHASES = 5  # of a run with bursts; each is the last quarter of its fifth
+_LARGEST_LAG_MS = 10_000
+_HOT_VALUES = 3  # values of a1 whose events are badly delayed
 _PER_MINUTE = 60_000 // _TICK_MS
 
 
-def zipf_streams(
-    minutes: float, seed: int, skews: Sequence[float] = (2.0, 3.0, 3.0)
-) -> dict[str, pa.Table]:
+def zipf_streams(minutes: float, seed: int, skews: Sequence[float] = _GOOD) -> dict[str, pa.Table]:
     """D×3 of ICDE16: streams s1, s2, ... of (ts, a1, arrival), 100 events/s each.
 
     `skews` has the Zipf skew of each stream's delays: the larger, the fewer and shorter delays.
@@ -118,6 +121,57 @@ def star_streams(
         msg = f"skews must have one delay skew for each of the 4 streams, got {len(skews)}"
         raise WorkloadError(msg)
     return _zipf_tables(minutes, seed, skews, [("a1", "a2", "a3"), ("a1",), ("a2",), ("a3",)])
+
+
+Drift = Literal["step", "ramp", "burst", "lag", "keyed"]
+
+
+def drifting_streams(minutes: float, seed: int, drift: Drift) -> dict[str, pa.Table]:
+    """D×3, but its disorder does not stay the same.
+
+    Parameters
+    ----------
+    drift
+        ``"step"``: much worse from half time on. ``"ramp"``: worse and worse. ``"burst"``: bad
+        phases, a quarter of the time. ``"lag"``: from half time on s3 slows down, until it is 10 s
+        behind. ``"keyed"``: bad for the events of the most frequent values, and for them only.
+
+    >>> tables = drifting_streams(2, 1, "step")
+    >>> delay = tables["s1"]["arrival"].to_numpy() - tables["s1"]["ts"].to_numpy()
+    >>> bool(np.mean(delay[6000:] > 100) > 3 * np.mean(delay[:6000] > 100))
+    True
+    """
+    if drift not in get_args(Drift):
+        msg = f"drift must be one of {', '.join(get_args(Drift))}, got {drift!r}"
+        raise WorkloadError(msg)
+    good, bad = (
+        _zipf_tables(minutes, seed, skews, [("a1",)] * 3) for skews in (_GOOD, _WORSE)
+    )  # the same values, for the same seed
+    tables = {}
+    for i, name in enumerate(good):
+        table = good[name]
+        arrival, values = table["arrival"].to_numpy(), table["a1"].to_numpy()
+        is_bad = _is_bad(_generator(seed, i, 1), drift, values)
+        ts = np.where(is_bad, bad[name]["ts"].to_numpy(), table["ts"].to_numpy())
+        if drift == "lag" and name == "s3":
+            progress = np.arange(len(ts)) / len(ts)
+            arrival = arrival + (_LARGEST_LAG_MS * (2 * progress - 1).clip(0)).astype(np.int64)
+        tables[name] = _arriving(arrival, ts=ts, a1=values)
+    return tables
+
+
+def _is_bad(rng: Generator, drift: Drift, values: Ints) -> NDArray[np.bool_]:
+    """Which events have the worse delays."""
+    progress = np.arange(len(values)) / len(values)
+    if drift == "step":
+        return progress >= 0.5
+    if drift == "ramp":
+        return rng.random(len(values)) < progress
+    if drift == "burst":
+        return (progress * _BAD_PHASES) % 1 >= 0.75
+    if drift == "keyed":
+        return values <= _HOT_VALUES
+    return np.zeros(len(values), bool)
 
 
 def _zipf_tables(
@@ -165,21 +219,25 @@ _FORMATION = np.array([  # 4-4-2, playing to the right, as shares of the field
     (0.42, 0.38), (0.42, 0.62), (0.45, 0.85), (0.65, 0.40), (0.65, 0.60),
 ])  # fmt: skip
 _WAVES = 4  # sines in a movement
-_JITTER_MS = 12.0  # mean delay of an event where nothing is wrong
+_JITTER_SHARE = 0.37  # events that are held up a little where nothing is wrong
+_JITTER_MS = 12.0  # for so long on average
+_LAG_MS = 50.0  # by so much one team lags behind the other, now the one, now the other
+_LAG_PERIOD_S = (5.0, 30.0)
 _QUIET_MS = 4_000  # mean time between two bursts of a team
 _BURST_MS = (200, 1_500)  # for so long some of its players are badly received
 _BURST_DELAY_MS = 250  # mean delay of their events
-_STRAY_SHARE = 0.002  # events that take a detour
-_STRAY_MS = (300.0, 25_000.0)  # for so long, mostly at the short end
-_STRAY_EXPONENT = 0.7
+_STRAY_SHARE = 0.004  # events that take a detour
+_STRAY_MS = (300.0, (22_000.0, 25_900.0))  # for so long, mostly at the short end; most by team
+_STRAY_EXPONENT = 0.3
 
 
 def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.Table]:
     """A soccer-like game: teams a and b, each a stream of (ts, sid, x, y, arrival).
 
-    Imitates D×2 of ICDE16: the positions (in m) of 11 players a team, about 325 events/s a team,
-    with delays of some ms, bursts in which some players are badly received, and rare strays that
-    come up to 25 s late.
+    Imitates D×2 of ICDE16: the positions (in m) of 11 players a team, about 325 events/s a team.
+    The disorder is that of Thesis Fig. 6.1 and 6.2: about 70 % of a team's events are in order,
+    most others are at most 40 ms late; in bursts some players are badly received, and rare strays
+    come up to 26 s late. The teams lag behind each other by up to 50 ms, in turns.
 
     Parameters
     ----------
@@ -198,8 +256,9 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
     _at_least(0.1, seconds=seconds)
     _at_least(1, rate_per_s=rate_per_s)
     ball = _Movement(_generator(seed, 2), 1, np.array([18.0, 10.0]), (20.0, 60.0))
+    lag = _Movement(_generator(seed, 3), 1, np.array([_LAG_MS, 0.0]), _LAG_PERIOD_S)
     return {
-        name: _team(_generator(seed, team), team, ball, seconds, rate_per_s)
+        name: _team(_generator(seed, team), team, ball, lag, seconds, rate_per_s)
         for team, name in enumerate("ab")
     }
 
@@ -222,29 +281,31 @@ class _Movement:
 
 
 def _team(
-    rng: Generator, team: int, ball: _Movement, seconds: float, rate_per_s: float
+    rng: Generator, team: int, ball: _Movement, lag: _Movement, seconds: float, rate_per_s: float
 ) -> pa.Table:
     rows = max(1, round(seconds * rate_per_s))
     ts = ((np.arange(rows) + rng.random(rows)) * 1000 / rate_per_s).astype(np.int64)
     player = np.arange(rows) % _PLAYERS
     homes = _FORMATION if team == 0 else 1 - _FORMATION
     runs = _Movement(rng, _PLAYERS, np.array([7.0, 6.0]), (6.0, 30.0))
-    spot = homes[player] * _FIELD_M + ball.at(np.zeros(rows, np.int64), ts) + runs.at(player, ts)
+    nobody = np.zeros(rows, np.int64)
+    spot = homes[player] * _FIELD_M + ball.at(nobody, ts) + runs.at(player, ts)
     spot = np.clip(spot, 0, _FIELD_M).round(2)
-    arrival = ts + _soccer_delays(rng, ts, player)
+    ahead = lag.at(nobody, ts)[:, 0] * (1 - 2 * team)  # of the other team
+    behind = np.clip(-ahead, 0, _LAG_MS)
+    arrival = ts + (behind + _soccer_delays(rng, ts, player, team)).astype(np.int64)
     sid = 1 + _PLAYERS * team + player
     return _arriving(arrival, ts=ts, sid=sid, x=spot[:, 0], y=spot[:, 1])
 
 
-def _soccer_delays(rng: Generator, ts: Ints, player: Ints) -> Ints:
+def _soccer_delays(rng: Generator, ts: Ints, player: Ints, team: int) -> Floats:
     rows = len(ts)
-    delay = rng.exponential(_JITTER_MS, rows)
+    delay = np.where(rng.random(rows) < _JITTER_SHARE, rng.exponential(_JITTER_MS, rows), 0)
     in_burst = _in_burst(rng, ts, player)
     delay += np.where(in_burst, rng.exponential(_BURST_DELAY_MS, rows), 0)
-    low, high = (ms**-_STRAY_EXPONENT for ms in _STRAY_MS)
+    low, high = (ms**-_STRAY_EXPONENT for ms in (_STRAY_MS[0], _STRAY_MS[1][team]))
     strays = rng.uniform(high, low, rows) ** (-1 / _STRAY_EXPONENT)  # a Pareto cut at both ends
-    delay += np.where(rng.random(rows) < _STRAY_SHARE, strays, 0)
-    return delay.astype(np.int64)
+    return delay + np.where(rng.random(rows) < _STRAY_SHARE, strays, 0)
 
 
 def _in_burst(rng: Generator, ts: Ints, player: Ints) -> NDArray[np.bool_]:

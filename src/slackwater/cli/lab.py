@@ -1,0 +1,106 @@
+"""``slackwater lab``: the papers' experiments and our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slackwater.cli.console import Json, Seed, out, print_json
+
+if TYPE_CHECKING:
+    from slackwater.lab.experiment import Findings
+
+app = typer.Typer(help="Repeat the papers' experiments.", no_args_is_help=True)
+
+_CORES = 2  # each runs one replay at a time
+
+
+@app.command("list")
+def show_list(json: Json = False) -> None:
+    """Show which experiments there are."""
+    from rich import box
+    from rich.table import Table
+
+    from slackwater.lab.catalogue import EXPERIMENTS
+
+    if json:
+        names = [
+            {"name": e.name, "source": e.source, "title": e.title} for e in EXPERIMENTS.values()
+        ]
+        print_json({"experiments": names})
+        return
+    table = Table("name", "from", "what", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for experiment in EXPERIMENTS.values():
+        table.add_row(experiment.name, experiment.source, experiment.title)
+    out().print(table)
+
+
+@app.command("run")
+def run(
+    name: Annotated[str, typer.Argument(help="An experiment; see `slackwater lab list`.")],
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Little data, few values: does it work?")
+    ] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Write NAME.md and its figures to this folder.")
+    ] = None,
+) -> None:
+    """Run an experiment; ours beside the paper's numbers."""
+    from slackwater.cli.local_spark import local_spark
+    from slackwater.lab.catalogue import experiment
+    from slackwater.lab.datasets import default_folder
+    from slackwater.lab.experiment import Setting
+    from slackwater.lab.figures import sheet
+    from slackwater.lab.page import write
+    from slackwater.lab.sweep import Sweep
+
+    chosen = experiment(name)
+    command = f"lab run {name}{' --quick' if quick else ''}"
+    with local_spark(f"lab {name}", _CORES, {}) as spark, _progress(name, json) as tell:
+        findings = chosen.run(Setting(Sweep(spark, default_folder(), tell), seed, quick))
+    if json:
+        print_json(sheet(command, seed, findings.lines()))
+    else:
+        _print(findings)
+    if folder is not None:
+        page = write(folder, chosen, findings, f"slackwater {command} --seed {seed}")
+        typer.echo(f"written: {page}", err=True)
+
+
+@contextmanager
+def _progress(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr that vanishes; not if `quiet` or in a pipe."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(name)
+
+        def tell(what: str, done: int, of: int) -> None:
+            bar.update(task, description=f"{name}: {of} {what}", completed=done, total=of)
+
+        yield tell
+
+
+def _print(findings: Findings) -> None:
+    from rich import box
+    from rich.table import Table
+
+    for found in findings.tables:
+        table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD)
+        for label in found.labels:
+            table.add_column(label)
+        for column in found.columns:
+            table.add_column(column.name, justify="right")
+        for row in found.text():
+            table.add_row(*row)
+        out().print(table)
+    for sentence in findings.words:
+        out().print(sentence)

@@ -1,0 +1,20 @@
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from slackwater.errors import QueryError
+from slackwater.lab import goals, icde16, thesis
+from slackwater.lab.experiment import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (*icde16.EXPERIMENTS, *thesis.EXPERIMENTS, *goals.EXPERIMENTS)
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in EXPERIMENTS:
+        msg = f"there is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}"
+        raise QueryError(msg)
+    return EXPERIMENTS[name]
