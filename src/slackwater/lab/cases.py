@@ -7,7 +7,7 @@ means.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -70,7 +70,12 @@ def vary(
     cases: Sequence[Case],
     measures: Sequence[Measure],
 ) -> tuple[Table, Figure]:
-    """Run all cases; `labels` says what panels, lines and x are."""
+    """Run all cases; `labels` says what panels, lines and x are.
+
+    Panels are side by side and measures below each other; with one panel, measures side by side.
+    """
+    names = list(dict.fromkeys(case.panel for case in cases))
+    cases = sorted(cases, key=lambda case: names.index(case.panel))
     setting.run([job for case in cases for job in case.jobs])
     cells = {case: [m.of(setting.run(case.jobs), case.gamma) for m in measures] for case in cases}
     columns = tuple(Column(measure.name, measure.unit) for measure in measures)
@@ -79,14 +84,12 @@ def vary(
     ]
     ticks = list(dict.fromkeys(case.x for case in cases))
     grid = [
-        [_panel(name, measure, n, cells, ticks) for name in _distinct(cells)]
+        [_panel(name, measure, n, cells, ticks) for name in names]
         for n, measure in enumerate(measures)
     ]
+    if len(names) == 1:
+        grid = [[replace(row[0], title="") for row in grid]]
     return Table(title, labels, columns, rows), panels(title, labels[2], grid, ticks)
-
-
-def _distinct(cells: dict[Case, list[float]]) -> list[str]:
-    return list(dict.fromkeys(case.panel for case in cells))
 
 
 def _panel(
@@ -98,5 +101,6 @@ def _panel(
             x, y = curves.setdefault(case.line, ([], []))
             x.append(ticks.index(case.x))
             y.append(max(numbers[n], 1.0) if measure.log else numbers[n])  # a log has no 0
-    top = 1.02 if measure.unit == "share" else None
-    return Panel(name, measure.label, dict(curves), measure.log, y_range=(None, top))
+    lowest = min(min(y) for _, y in curves.values())
+    y_range = (min(0.9, lowest - 0.02), 1.005) if measure.unit == "share" else (None, None)
+    return Panel(name, measure.label, curves, measure.log, y_range=y_range)

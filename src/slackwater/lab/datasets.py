@@ -27,7 +27,7 @@ from slackwater.kernels.records import I64
 from slackwater.lab.workloads import drifting_streams, soccer, star_streams, zipf_streams
 from slackwater.query import Query, Stream, join
 
-VERSION = 1  # of how datasets are made; another one, other files
+VERSION = 2  # of how datasets are made; another one, other files
 FOLDER = "SLACKWATER_LAB"  # the variable that says where they are kept
 
 Tables = dict[str, pa.Table]
@@ -64,8 +64,8 @@ _KEEP = join(  # Thesis 6.3.1
 )
 
 
-def _soccer(minutes: float, seed: int, rate_per_s: float) -> Tables:
-    return soccer(60 * minutes, seed, rate_per_s)
+def _soccer(minutes: float, seed: int, rate_per_s: float, first_seed: int = 0) -> Tables:
+    return soccer(60 * minutes, first_seed + seed, rate_per_s)
 
 
 def _drifting(minutes: float, seed: int, drift: str) -> Tables:
@@ -90,8 +90,20 @@ DATASETS = {
             Dataset(f"dx3-{drift}", title, 30, _SHARED_KEY, partial(_drifting, drift=drift))
             for drift, title in _DRIFTS.items()
         ),
-        Dataset("soccer16", "Soccer-16min", 16.5, _KEEP, partial(_soccer, rate_per_s=330)),
-        Dataset("soccer23", "Soccer-23min", 23.9, _KEEP, partial(_soccer, rate_per_s=270)),
+        Dataset(
+            "soccer16",
+            "Soccer-16min",
+            16.5,
+            _KEEP,
+            partial(_soccer, rate_per_s=330, first_seed=1000),
+        ),
+        Dataset(
+            "soccer23",
+            "Soccer-23min",
+            23.9,
+            _KEEP,
+            partial(_soccer, rate_per_s=270, first_seed=2000),
+        ),
     )
 }
 

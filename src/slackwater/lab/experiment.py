@@ -30,10 +30,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Column:
-    """Of a table."""
+    """Of a table; its numbers may have a floor, or a ceiling in another column."""
 
     name: str
     unit: str = ""
+    floor: float | None = None
+    ceiling: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,16 @@ class Table:
 
     def lines(self) -> list[Line]:
         """The measured numbers."""
-        return [
-            Line(f"{', '.join(labels)}: {column.name}", round(cell, 6), column.unit)
-            for labels, cells in self.rows
-            for cell, column in zip(cells, self.columns, strict=True)
-            if isinstance(cell, int | float)
-        ]
+        lines = []
+        for labels, cells in self.rows:
+            by_name = {c.name: cell for c, cell in zip(self.columns, cells, strict=True)}
+            for column in self.columns:
+                cell, most = by_name[column.name], by_name.get(column.ceiling or "")
+                if isinstance(cell, int | float):
+                    name = f"{', '.join(filter(None, labels))}: {column.name}"
+                    ceiling = most if isinstance(most, int | float) else None
+                    lines.append(Line(name, round(cell, 6), column.unit, column.floor, ceiling))
+        return lines
 
 
 def shown(cell: Cell, unit: str) -> str:

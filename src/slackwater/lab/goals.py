@@ -13,6 +13,8 @@ from slackwater.lab.plots import Panel, panels
 
 _DATA = ("dx2", "dx3", "dx4")
 _DRIFTS = ("dx3-step", "dx3-ramp", "dx3-burst", "dx3-lag", "dx3-keyed")
+_BAD_PHASES = ("dx3-step", "dx3-ramp", "dx3-burst")  # that cover at least a fifth of the run
+_FULFILMENT = 0.97
 _GAMMAS = (0.8, 0.9, 0.95, 0.99, 0.999)
 _SEEDS = 5
 _GRANULARITY_MS = 10
@@ -29,13 +31,16 @@ def _frontier(setting: Setting) -> Findings:
         table, curves = _against_best(setting, f"Frontier, {group} disorder", data)
         found.tables.append(table)
         ticks = [f"{gamma:g}" for gamma in setting.some(_GAMMAS)]
-        grid = [[Panel(name, "average K [ms]", lines, log=True) for name, lines in curves.items()]]
+        diagrams = [
+            Panel(name, "average K [ms]", lines, log=True) for name, lines in curves.items()
+        ]
+        grid = [diagrams[i : i + 3] for i in range(0, len(diagrams), 3)]
         found.figures[f"-{group}"] = panels(table.title, "Γ", grid, ticks)
     found.words = [
         "K* is the smallest multiple of 10 ms that, used all the time, has a Φ(Γ) not below ours, "
-        "over the same seeds, known only in hindsight. The aim on stationary disorder is an "
-        "average K of at most 1.25 K* + 10 ms with Φ(Γ) >= 0.97, and where bad phases cover a "
-        "fifth of the run an average K below K*: no fixed slack can do what ours does."
+        "over the same seeds, known only in hindsight. The aim is an average K of at most "
+        "1.25 K* + 10 ms with Φ(Γ) >= 0.97; where bad phases cover at least a fifth of the run "
+        "(step, ramp, burst) it is K* itself, which then is too much for the good ones."
     ]
     return found
 
@@ -60,12 +65,12 @@ def _against_best(setting: Setting, title: str, data: Sequence[str]) -> tuple[Ta
     }
     search_all(setting, list(searches.values()))
     columns = (
-        Column("Φ(Γ)", "share"),
+        Column("Φ(Γ)", "share", floor=None if setting.quick else _FULFILMENT),
         Column("Φ(.99Γ)", "share"),
-        Column("average K", "ms"),
+        Column("average K", "ms", ceiling=None if setting.quick else "aim"),
         Column("K*", "ms"),
         Column("K / K*", "times"),
-        Column("1.25 K* + g", "ms"),
+        Column("aim", "ms"),
     )
     rows: list[tuple[tuple[str, ...], list[Cell]]] = []
     curves: Curves = {}
@@ -73,7 +78,8 @@ def _against_best(setting: Setting, title: str, data: Sequence[str]) -> tuple[Ta
         best = searches[name, gamma].slack
         k = mean("average_slack")(outcomes, gamma)
         cells: list[Cell] = [phi(outcomes, gamma), phi(outcomes, 0.99 * gamma), k, best]
-        cells += [k / best if best else None, 1.25 * best + _GRANULARITY_MS]
+        aim = best if name in _BAD_PHASES else 1.25 * best + _GRANULARITY_MS
+        cells += [k / best if best else None, aim]
         rows.append(((dataset(name).title, f"{gamma:g}"), cells))
         lines = curves.setdefault(dataset(name).title, {"measured": ([], []), "K*": ([], [])})
         for line, y in (("measured", k), ("K*", best)):
@@ -147,11 +153,11 @@ def _gap(setting: Setting) -> Findings:
         for name in _DATA:
             jobs = tuple(setting.job(name, goal, seed) for seed in setting.seeds(3))
             m = len(dataset(name).query.names)
-            cases.append(Case("", line, f"m = {m} ({dataset(name).title})", jobs, target))
+            cases.append(Case("0.95", line, f"m = {m}", jobs, target))
     table, figure = vary(
         setting,
         "A recall of 0.95 against the 0.95 quantile of delays",
-        ("", "goal", "streams"),
+        ("target", "goal", "streams"),
         cases,
         (RECALL, PHI, PHI_99, SLACK),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 Curve = tuple[Sequence[float], Sequence[float]]  # x, y
 
@@ -48,14 +48,16 @@ def panels(
     title: str, x_label: str, grid: Sequence[Sequence[Panel]], ticks: Sequence[str] | None = None
 ) -> Figure:
     """Diagrams side by side and one below the other, with a common x axis."""
-    rows, columns = len(grid), len(grid[0])
+    rows, columns = len(grid), max(map(len, grid))
     figure = Figure(figsize=(2.2 + 3.4 * columns, 0.9 + 2.5 * rows), layout="constrained", dpi=150)
     figure.suptitle(title, fontsize=12, color=_TEXT, x=0.01, ha="left")
     axes = figure.subplots(rows, columns, squeeze=False)
     for i, row in enumerate(grid):
+        for ax in axes[i][len(row) :]:
+            ax.set_visible(False)
         for j, panel in enumerate(row):
             ax = axes[i][j]
-            _draw(ax, panel, j == columns - 1)
+            _draw(ax, panel, j == len(row) - 1)
             if i == rows - 1:
                 ax.set_xlabel(x_label, fontsize=9, color=_TEXT)
             if ticks is not None:
@@ -76,9 +78,9 @@ def _draw(ax: Axes, panel: Panel, is_last: bool) -> None:
         )  # fmt: skip
     if panel.log:
         ax.set_yscale("log")
-        formatter = ScalarFormatter()
-        formatter.set_scientific(False)
-        ax.yaxis.set_major_formatter(formatter)
+        ax.yaxis.set_major_formatter(
+            FuncFormatter(lambda y, _: f"{y:,.0f}" if y >= 1 else f"{y:g}")
+        )
         ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_ylim(*panel.y_range)
     _dress(ax, panel)

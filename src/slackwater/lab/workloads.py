@@ -221,7 +221,7 @@ _FORMATION = np.array([  # 4-4-2, playing to the right, as shares of the field
 _WAVES = 4  # sines in a movement
 _JITTER_SHARE = 0.37  # events that are held up a little where nothing is wrong
 _JITTER_MS = 12.0  # for so long on average
-_LAG_MS = 50.0  # by so much one team lags behind the other, now the one, now the other
+_LAG_MS = 50.0  # at most so much one team lags behind the other, now the one, now the other
 _LAG_PERIOD_S = (5.0, 30.0)
 _QUIET_MS = 4_000  # mean time between two bursts of a team
 _BURST_MS = (200, 1_500)  # for so long some of its players are badly received
@@ -256,7 +256,7 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
     _at_least(0.1, seconds=seconds)
     _at_least(1, rate_per_s=rate_per_s)
     ball = _Movement(_generator(seed, 2), 1, np.array([18.0, 10.0]), (20.0, 60.0))
-    lag = _Movement(_generator(seed, 3), 1, np.array([_LAG_MS, 0.0]), _LAG_PERIOD_S)
+    lag = _Movement(_generator(seed, 3), 1, np.array([0.7 * _LAG_MS, 0.0]), _LAG_PERIOD_S)
     return {
         name: _team(_generator(seed, team), team, ball, lag, seconds, rate_per_s)
         for team, name in enumerate("ab")

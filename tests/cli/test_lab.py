@@ -1,0 +1,75 @@
+"""`slackwater lab`: each family of experiments, quickly, in one Spark session."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from slackwater.cli import app
+from slackwater.lab.datasets import FOLDER
+from slackwater.spark.session import session
+
+NAMES = [  # names never change, or results cannot be compared across versions
+    "fig6", "table2", "fig7", "fig8", "fig9", "fig10", "fig11",
+    "thesis-data", "thesis-quality", "thesis-time", "thesis-options", "thesis-overhead",
+    "frontier", "step", "gap",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def spark():
+    running = session("lab tests", cores=2)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture
+def lab(spark, data, monkeypatch):
+    monkeypatch.setenv(FOLDER, str(data))
+    return lambda *arguments: CliRunner().invoke(app, ["lab", *arguments])
+
+
+def test_list_names_every_experiment():
+    listed = CliRunner().invoke(app, ["lab", "list", "--json"])
+    assert [e["name"] for e in json.loads(listed.stdout)["experiments"]] == NAMES
+    assert "Table II" in CliRunner().invoke(app, ["lab", "list"]).stdout
+
+
+def test_unknown_experiment_is_a_bad_request():
+    result = CliRunner().invoke(app, ["lab", "run", "fig99"])
+    assert result.exit_code == 2
+    assert "there is no experiment 'fig99'; there are fig6, table2" in result.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["table2", "fig11", "thesis-data", "thesis-time", "step", "gap"])
+def test_quick_run_writes_page_and_figures(lab, tmp_path, name):
+    result = lab("run", name, "--quick", "--json", "--seed", "3", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    sheet = json.loads(result.stdout)
+    assert (sheet["command"], sheet["seed"]) == (f"lab run {name} --quick", 3)
+    assert all({"name", "value", "unit", "ok"} <= set(line) for line in sheet["lines"])
+    page = (tmp_path / f"{name}.md").read_text()
+    assert f"`slackwater lab run {name} --quick --seed 3`" in page
+    figures = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert figures and all(f"]({figure})" in page for figure in figures)
+
+
+@pytest.mark.spark
+def test_max_slack_loses_next_to_nothing(lab):
+    lines = json.loads(lab("run", "table2", "--quick", "--json").stdout)["lines"]
+    recalls = [line["value"] for line in lines if line["name"].endswith("average γ(P)")]
+    assert len(recalls) == 3 and min(recalls) > 0.99
+
+
+@pytest.mark.spark
+def test_frontier_says_how_far_from_the_best_fixed_slack(lab):
+    result = lab("run", "frontier", "--quick")
+    assert result.exit_code == 0, result.output
+    assert "Frontier, stationary disorder" in result.stdout
+    assert "K / K*" in result.stdout
