@@ -9,11 +9,12 @@ slackwater.errors.QueryError: recall must be above 0 and at most 1, got 95
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from slackwater.errors import QueryError
-from slackwater.units import Duration, TimeUnit, to_units
+from slackwater.units import Duration, TimeUnit, as_plain, to_units
 
 Model = Literal["measured", "eqsel", "noneqsel", "late-degree", "pd"]
 
@@ -150,6 +151,17 @@ class Latency:
 
 Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency
 GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
+
+
+def goal_to_dict(goal: Goal) -> dict[str, Any]:
+    """Plain data that JSON can hold."""
+    return {"kind": type(goal).__name__} | as_plain(asdict(goal))
+
+
+def goal_from_dict(plain: Mapping[str, Any]) -> Goal:
+    """The goal that `goal_to_dict` described."""
+    given = dict(plain)
+    return GOALS[given.pop("kind")](**given)
 
 
 def _share(what: str, value: Any, below: float | None = None) -> None:

@@ -16,15 +16,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from datetime import timedelta
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.expression import Expression
-from slackwater.goal import GOALS, Goal, NoSlack, Slack
+from slackwater.goal import (
+    GOALS,
+    Goal,
+    InputQuantile,
+    Latency,
+    NoSlack,
+    Recall,
+    Slack,
+    goal_from_dict,
+    goal_to_dict,
+)
 from slackwater.graph import Key, On, keys_of
-from slackwater.units import Duration, TimeUnit, to_units
+from slackwater.units import Duration, TimeUnit, as_plain, to_units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -115,13 +124,24 @@ class Query:
         if not isinstance(self.goal, get_args(Goal)):
             msg = f"goal must be one of {', '.join(GOALS)}, got {self.goal!r}"
             raise QueryError(msg)
-        check = getattr(self.goal, "check", None)
-        if check is not None:
-            check(self.unit)
+        self._check_goal()
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
         self._check_slide()
         if self.has_tuple_windows and self.late_probe == "window-end":
             msg = "late_probe='window-end' needs time windows, got a tuple-count window"
+            raise QueryError(msg)
+
+    def _check_goal(self) -> None:
+        goal = self.goal
+        if isinstance(goal, Recall | InputQuantile | Latency):
+            goal.check(self.unit)
+        if not isinstance(goal, Recall):
+            return
+        if self.late == "drop":
+            msg = "a recall goal must know what is lost: late must be 'count' or 'emit', got 'drop'"
+            raise QueryError(msg)
+        if goal.model == "late-degree" and len(self.streams) != 2:
+            msg = f"model='late-degree' joins two streams, got {len(self.streams)}"
             raise QueryError(msg)
 
     def _check_slide(self) -> None:
@@ -216,20 +236,19 @@ class Query:
             raise QueryError(msg)
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain["streams"] = [_plain_stream(stream) for stream in self.streams]
-        plain["goal"] = {"kind": type(self.goal).__name__} | _plain(asdict(self.goal))
+        plain["goal"] = goal_to_dict(self.goal)
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
-        return _plain(plain)
+        return as_plain(plain)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Query:
         """The query that `to_dict` described."""
         given = dict(plain)
-        goal = dict(given.pop("goal"))
         on = given.pop("on")
         return cls(
             streams=tuple(Stream(**stream) for stream in given.pop("streams")),
             on=tuple(on) if isinstance(on, list) else on,
-            goal=GOALS[goal.pop("kind")](**goal),
+            goal=goal_from_dict(given.pop("goal")),
             **given,
         )
 
@@ -314,18 +333,10 @@ class Query:
         return lambda frame: self.stream({left[0]: frame, **frames}, **others)
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Durations as text or number."""
-    return {
-        name: f"{value // timedelta(microseconds=1)} us" if isinstance(value, timedelta) else value
-        for name, value in values.items()
-    }
-
-
 def _plain_stream(stream: Stream) -> dict[str, Any]:
     tuples = isinstance(stream.window, Tuples)
     window = f"{stream.window.count} tuples" if tuples else stream.window  # type: ignore[union-attr]
-    return _plain({"name": stream.name, "ts": stream.ts, "window": window})
+    return as_plain({"name": stream.name, "ts": stream.ts, "window": window})
 
 
 _CHOICES = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from slackwater.errors import QueryError
 
@@ -64,3 +64,11 @@ def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
         msg = f"{what} must be a whole number of {unit}, got {duration!r}; see unit='us'"
         raise QueryError(msg)
     return int(units)
+
+
+def as_plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Durations as text or number."""
+    return {
+        name: f"{value // timedelta(microseconds=1)} us" if isinstance(value, timedelta) else value
+        for name, value in values.items()
+    }

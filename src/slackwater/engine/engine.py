@@ -7,7 +7,7 @@ same results, the same K series and the same metrics. It reads no clock; time is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +21,7 @@ from slackwater.engine.output import Output, Shape
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events import Batch
+from slackwater.goal import Goal
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
 from slackwater.joins.conditions import compile_conditions
@@ -79,6 +80,7 @@ class Engine:
         idle_after: int | None = None,
     ) -> None:
         self.query = query
+        self.asked = query.goal  # at the start; `set_goal` may change what the query says
         self.schemas = [_schema(schemas, name) for name in query.names]
         self._shape = Shape.of(query, self.schemas)
         conditions = compile_conditions(query, self.schemas)
@@ -142,6 +144,18 @@ class Engine:
     def finish(self, stream: int) -> None:
         """No more is to be expected of `stream`: the others need not wait for it."""
         self.reorder.finish(stream)
+
+    def set_goal(self, goal: Goal) -> None:
+        """Ask for something else from here on; what was learnt stays, where it is of use."""
+        before = self.statistics
+        self.query = replace(self.query, goal=goal)
+        self.controller = controller_for(self.query)
+        self.statistics = self.controller.statistics(self.query)
+        if self.statistics is None:
+            self._set_slack(self.controller.start, self.reorder.top)
+            self.reorder.stop_at(None)
+        elif before is not None and self.statistics.fits(before.state()):
+            self.statistics = before
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""

@@ -25,6 +25,7 @@ import pyarrow as pa
 from slackwater.disorder.reorder import ReorderState
 from slackwater.engine.engine import Counters, Engine
 from slackwater.errors import SnapshotError
+from slackwater.goal import goal_from_dict, goal_to_dict
 from slackwater.goals.controller import Controller
 from slackwater.joins.window_join import JoinState
 from slackwater.kernels.records import BEFORE, I64, NONE, U8
@@ -249,13 +250,17 @@ def _resume(engine: Engine, said: Any, first: int, place: U8) -> None:
             **said["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC]
         )
     )
-    if repr(engine.query.goal) != said["goal"] and engine.statistics is None:
+    same_goal = repr(engine.asked) == said["asked"]
+    goal = goal_from_dict(said["goal"])
+    if same_goal and goal != engine.query.goal:
+        engine.set_goal(goal)  # it was changed on the way
+    elif not same_goal and engine.statistics is None:
         engine.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
     engine.join.resume(JoinState(**said["join"]), at[_STORED])
     engine.counters = Counters(**said["counters"])
     if engine.statistics is not None and engine.statistics.fits(said["statistics"]):
         engine.statistics.resume(said["statistics"])
-        if repr(engine.query.goal) == said["goal"]:
+        if same_goal:
             engine.controller.resume(said["controller"])
     engine.flushed = said["flushed"]
     engine.knows_arrival = said["knows_arrival"]
@@ -291,7 +296,8 @@ def _header(engine: Engine, reorder: ReorderState, join: JoinState) -> dict[str,
     log = engine.log
     return {
         "query": described(engine.query, engine.schemas),
-        "goal": repr(engine.query.goal),
+        "asked": repr(engine.asked),
+        "goal": goal_to_dict(engine.query.goal),
         "reorder": {
             "scalars": reorder.scalars,
             "local": reorder.local,

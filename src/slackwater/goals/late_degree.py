@@ -37,7 +37,6 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.errors import QueryError
 from slackwater.goal import Recall
 from slackwater.goals.controller import Interval
 from slackwater.kernels.records import BEFORE, F64
@@ -98,9 +97,6 @@ class LateDegreeController:
     start = 0
 
     def __init__(self, query: Query, goal: Recall) -> None:
-        if len(query.streams) != 2:
-            msg = f"model='late-degree' joins two streams, got {len(query.streams)}"
-            raise QueryError(msg)
         self.every = to_units(goal.every, query.unit, "every")
         self._granularity = to_units(goal.granularity, query.unit, "granularity")
         self._over = to_units(goal.over, query.unit, "over")

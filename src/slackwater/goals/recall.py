@@ -2,37 +2,49 @@
 
 Feed-forward: the recall model over the delays of the recent past gives the share of results that
 each K would lose. Feedback: what late events really lost, counted exactly, tells by which factor
-the model is wrong for these data, and how much the loss of a measurement period varies around its
-mean. K is then the smallest one whose loss stays below 1 - Γ with the wanted confidence.
-docs/goals.md tells why it is built this way.
+the model is wrong for these data, and how much the loss of a period varies around its mean. K is
+the smallest one whose loss stays below 1 - Γ with the wanted confidence. docs/goals.md tells why it
+is built this way.
 """
 
 from __future__ import annotations
 
 from math import sqrt
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from slackwater.goal import Recall
 from slackwater.goals.controller import Interval
 from slackwater.goals.model import RecallModel
-from slackwater.kernels.records import BEFORE
+from slackwater.kernels.records import BEFORE, F64
 from slackwater.query import Query
 from slackwater.stats.results import Results
 from slackwater.stats.statistics import Statistics
 from slackwater.units import to_units
 
-TRUST = 10  # intervals of the wanted loss as which the model is believed without a measurement
-BLOCK = 5  # intervals; losses are correlated within them (a hot key, a burst)
-MEMORY = 10  # periods over which the variation of losses is learnt
-GAIN = 0.5  # of the budget that the last period has left
-FEWEST = 3.0  # standard deviations of a change
+# Found on D×2, D×3 and D×4 of the lab, and the same for all of them.
+_TRUST = 10  # intervals of the allowed loss for which the model is taken at its word
+_SCALE_OVER = 2  # periods over which measured and predicted losses are compared
+_MEMORY = 10  # periods over which the variation of losses is learnt
+_BLOCK = 5  # intervals in which losses come together: a hot key, a burst
+_FEWEST_BLOCKS = 4
+_CLUMPS = 2.0  # losses vary more than a normal distribution says
+_GAIN = 0.5  # how much of what the last period left over, or overspent, the next one gets
+_LEAST, _MOST = 0.1, 2.0  # times the allowed loss: what the last period may make of it
+
+
+class Measured(NamedTuple):
+    """What the join says."""
+
+    scale: float  # measured by predicted loss
+    spread: float  # deviation of a period's loss, by the square root of its mean
+    spent: float  # the loss of the last period, as a share
 
 
 class RecallController:
-    """Smallest K such that the recall over every P is at least Γ."""
+    """The smallest K with which the recall over every period is at least Γ."""
 
     follows_delay = False
     start = 0
@@ -42,77 +54,81 @@ class RecallController:
         self._granularity = to_units(goal.granularity, query.unit, "granularity")
         self._over = to_units(goal.over, query.unit, "over")
         self._loss = 1.0 - goal.target
-        self._z = NormalDist().inv_cdf(goal.confidence)
+        self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
         self._model = RecallModel(query)
-        self._window = max((n for n in query.lengths if n is not None), default=self._over)
+        # A late event loses results for as long as a window reaches back.
+        self._settling = max((n for n in query.lengths if n is not None), default=self._over)
         self._since = BEFORE  # the join's clock at the last boundary
         self._predicted = 0.0  # the share that should be lost since
-        self.trace: list[Any] = []
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of some periods."""
-        keep = MEMORY * self._over
-        return Statistics(query, self.every, self._granularity, keep)
+        keep = _MEMORY * self._over
+        return Statistics(query, self.every, self._granularity, keep, steady=True)
 
     def next_slack(self, interval: Interval) -> int:
         """The smallest K that should do."""
-        known = interval.statistics
-        self._note_prediction(known.results, interval.join_time)
+        known, clock = interval.statistics, interval.join_time
+        if clock > BEFORE:
+            begin = clock if self._since == BEFORE else self._since
+            known.results.predict(begin, clock, self._predicted)
+            self._since = clock
         self._model.learn(known.delays)
-        scale, spread, spent = self._feedback(known.results, interval)
-        allowed = self._allowed(scale, spread, spent)
-        slack = self._model.smallest_slack(1.0 - allowed)
-        slack = max(slack, self._after_change(known, allowed))
+        measured = self._measured(known.results, interval)
+        slack = self._model.smallest_slack(1.0 - self._allowed(measured))
         self._predicted = 1.0 - self._model.recall(slack)
-        self.trace.append((interval.end, slack, scale, spread, spent, allowed))
         return slack
 
-    def _note_prediction(self, results: Results, clock: int) -> None:
-        if clock > BEFORE:
-            results.predict(self._since if self._since > BEFORE else clock, clock, self._predicted)
-            self._since = clock
-
-    def _feedback(self, results: Results, interval: Interval) -> tuple[float, float, float]:
-        """Measured by predicted loss; variation of a period's loss; loss of the last period."""
-        clock = interval.join_time
-        if clock == BEFORE:
-            return 1.0, 0.0, self._loss
-        until = min(clock, interval.end - interval.slack - self._window)
-        produced, lost, share = results.between(until - MEMORY * self._over, until)
+    def _measured(self, results: Results, interval: Interval) -> Measured:
+        """What is known of the losses so far; the model is right until they say otherwise."""
+        unknown = Measured(1.0, 0.0, self._loss)
+        if interval.join_time == BEFORE:
+            return unknown
+        until = min(interval.join_time, interval.end - interval.slack - self._settling)
+        produced, lost, share = results.between(until - _MEMORY * self._over, until)
         true = produced + lost
-        n = len(true)
-        if n == 0 or true.sum() == 0:
-            return 1.0, 0.0, self._loss
-        mean = true.sum() / n
-        recent = slice(max(0, n - 2 * self._over // self.every), n)
-        trust = TRUST * self._loss * mean
+        if not true.any():
+            return unknown
+        period = self._over // self.every
+        late = slice(-_SCALE_OVER * period, None)
+        trust = _TRUST * self._loss * float(true.mean())
         expected = share * true
-        scale = (lost[recent].sum() + trust) / (expected[recent].sum() + trust)
-        # variation around the expectation, in blocks
-        blocks = n // BLOCK
-        spread = 0.0
-        if blocks >= 4:
-            cut = slice(n - blocks * BLOCK, n)
-            off = (lost - scale * expected)[cut].reshape(blocks, BLOCK).sum(axis=1)
-            size = true[cut].reshape(blocks, BLOCK).sum(axis=1)
-            level = (scale * expected)[cut].sum() / size.sum()
-            per_period = self._over / (BLOCK * self.every)
-            sigma = sqrt(float(np.mean((off / size.mean()) ** 2)) / per_period)
-            spread = sigma / sqrt(max(level, 1e-12))
-        last = slice(max(0, n - self._over // self.every), n)
-        spent = lost[last].sum() / max(true[last].sum(), 1e-12)
-        return float(scale), float(spread), float(spent)
+        scale = (lost[late].sum() + trust) / max(expected[late].sum() + trust, 1e-12)
+        last_true = true[-period:].sum()
+        spent = lost[-period:].sum() / last_true if last_true else self._loss
+        return Measured(float(scale), self._spread(lost, scale * expected, true), float(spent))
 
-    def _allowed(self, scale: float, spread: float, spent: float) -> float:
-        """The share of results that the model may say will be lost."""
-        want = self._loss + GAIN * (self._loss - spent)
-        want = min(max(want, 0.1 * self._loss), 2 * self._loss)
-        zs = self._z * spread
-        root = (-zs + sqrt(zs * zs + 4 * want)) / 2  # x + z s sqrt(x) = want
-        return root * root / scale
+    def _spread(self, lost: F64, expected: F64, true: F64) -> float:
+        """How much the loss of a period deviates from what is expected, by the root of that.
 
-    def _after_change(self, known: Statistics, allowed: float) -> int:
-        return 0
+        Blocks are independent of each other; their deviations add up as squares, in each period
+        against its own number of results (γ is a ratio: periods with few results count as much).
+        """
+        blocks = len(true) // _BLOCK
+        if blocks < _FEWEST_BLOCKS:
+            return 0.0
+        lost, expected, true = (
+            row[-blocks * _BLOCK :].reshape(blocks, _BLOCK).sum(axis=1)
+            for row in (lost, expected, true)
+        )
+        in_period = max(1, self._over // (_BLOCK * self.every))
+        period = np.ones(min(blocks, in_period))
+        total = np.convolve(true, period, "valid")
+        some = total > 0
+        if not some.any():
+            return 0.0
+        mean = np.mean(np.convolve(expected, period, "valid")[some] / total[some])
+        squares = np.convolve((lost - expected) ** 2, period, "valid")[some] / total[some] ** 2
+        variance = np.mean(squares) * len(period) / in_period
+        return sqrt(float(variance) / max(float(mean), 1e-12))
+
+    def _allowed(self, measured: Measured) -> float:
+        """The loss that the model may predict: x with x + deviations of x = 1 - Γ, unscaled."""
+        wanted = self._loss + _GAIN * (self._loss - measured.spent)
+        wanted = min(max(wanted, _LEAST * self._loss), _MOST * self._loss)
+        off = self._deviations * measured.spread
+        root = (sqrt(off * off + 4 * wanted) - off) / 2
+        return root * root / max(measured.scale, 1e-12)
 
     def state(self) -> dict[str, Any]:
         """What it predicted last."""

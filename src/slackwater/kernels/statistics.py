@@ -5,14 +5,15 @@ from __future__ import annotations
 from math import log, sqrt
 
 from slackwater.kernels.jit import kernel, part
-from slackwater.kernels.records import KEY, NONE, STREAM, TS
+from slackwater.kernels.records import BEFORE, KEY, NONE, STREAM, TS
 
 # columns of `tally`, one row per stream
 COUNT = 0  # events
-LEAD = 1  # sum of the leads over the slowest stream (K_sync) at each event
-MEAN = 2  # of the signal that ADWIN watches
-SPREAD = 3  # sum of its squared deviations from the mean
-TALLY_LENGTH = 4
+MEAN = 1  # of the signal that ADWIN watches
+SPREAD = 2  # sum of its squared deviations from the mean
+LED = 3  # events that came when every stream had begun
+LEAD = 4  # sum of their leads over the slowest stream (K_sync)
+TALLY_LENGTH = 5
 
 
 @part
@@ -22,11 +23,11 @@ def delay_bucket(delay, granularity, buckets):
 
 
 @kernel
-def observe(at, end, granularity, arrivals, local, signal, histogram, tally):
+def observe(at, end, granularity, finest, arrivals, local, signal, histogram, tally):
     """Add the arrivals ``at <= number < end`` to `histogram` (by delay) and to `tally`.
 
-    `local` has the local times before them, and then those behind them; `signal` the value that
-    ADWIN sees for each bucket of delays.
+    `local` has the local times before them, and then those behind them; `signal` what ADWIN sees
+    for each bucket of the `finest` granularity.
     """
     m = local.shape[0]
     for number in range(at, end):
@@ -41,10 +42,13 @@ def observe(at, end, granularity, arrivals, local, signal, histogram, tally):
         bucket = delay_bucket(arrivals.delay[place], granularity, histogram.shape[1])
         histogram[s, bucket] += 1
         tally[s, COUNT] += 1
-        tally[s, LEAD] += local[s] - slowest
-        away = signal[bucket] - tally[s, MEAN]
+        if slowest > BEFORE:
+            tally[s, LED] += 1
+            tally[s, LEAD] += local[s] - slowest
+        seen = signal[delay_bucket(arrivals.delay[place], finest, signal.shape[0])]
+        away = seen - tally[s, MEAN]
         tally[s, MEAN] += away / tally[s, COUNT]
-        tally[s, SPREAD] += away * (signal[bucket] - tally[s, MEAN])
+        tally[s, SPREAD] += away * (seen - tally[s, MEAN])
 
 
 FEWEST = 5.0  # numbers on each side of a cut

@@ -93,6 +93,13 @@ class Adwin:
             gone.append(self._drop_oldest())
         return gone
 
+    def forget(self, latest: int) -> list[Chunk]:
+        """Let the window reach back `latest` chunks (few enough to be unmerged) and no further."""
+        kept = self.rows[0][-latest:]
+        gone = self.chunks[: -len(kept)] if kept else self.chunks
+        self.rows = [kept]
+        return gone
+
     def _length(self) -> int:
         """Length of the window in chunks."""
         return sum(len(row) << r for r, row in enumerate(self.rows))

@@ -3,6 +3,10 @@
 How far back the past reaches is up to one ADWIN window per stream (ICDE16 IV-A). It watches
 ``log(1 + d)`` of the delay buckets d, scaled to [0, 1]: disorder changes by factors, and a single
 event with a huge delay is no change.
+
+To ADWIN every event is a sample of its own. Delays are not that: in a burst all are long. A
+*steady* window takes the mean of an interval as one sample, so that bursts do not cut it, and asks
+`Novelty` for changes that cannot wait.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import numpy as np
 from slackwater.kernels import statistics as kernels
 from slackwater.kernels.records import BEFORE, F64, I64, Arrivals
 from slackwater.stats.adwin import Adwin, Chunk
+from slackwater.stats.novelty import Novelty
 
 BUCKETS = 4096  # of delays; when a delay is beyond them, buckets become twice as wide
 _SIGNAL: F64 = np.log1p(np.arange(BUCKETS)) / np.log(BUCKETS)
@@ -24,6 +29,8 @@ class Past(NamedTuple):
     """Payload of a chunk: what happened in some adaptation intervals."""
 
     histogram: I64  # events by delay bucket
+    size: int  # events
+    led: int  # events with a lead
     lead: float  # sum of the leads
     span: int  # how long it took
 
@@ -31,6 +38,8 @@ class Past(NamedTuple):
         """Both together."""
         return Past(
             self.histogram + other.histogram,
+            self.size + other.size,
+            self.led + other.led,
             self.lead + other.lead,
             self.span + other.span,
         )
@@ -39,11 +48,13 @@ class Past(NamedTuple):
 class Delays:
     """Delay histograms over ADWIN windows, and of the last interval."""
 
-    def __init__(self, m: int, granularity: int, every: int) -> None:
+    def __init__(self, m: int, granularity: int, every: int, steady: bool = False) -> None:
         self._end = BEFORE  # of the last interval
         self.granularity = granularity  # of delays, in units; grows when delays do
+        self._finest = granularity
         self.every = every  # length of an adaptation interval
         self._local = np.full(m, BEFORE)
+        self._novelty = [Novelty() for _ in range(m)] if steady else None
         self._adwin = [Adwin(Past.with_, most_chunks=MOST_INTERVALS) for _ in range(m)]
         self.histogram = np.zeros((m, BUCKETS), np.int64)  # over the windows
         self.latest = np.zeros((m, BUCKETS), np.int64)  # of the last interval
@@ -58,29 +69,44 @@ class Delays:
         while max_delay > self.granularity * (BUCKETS - 1):
             self._widen()
         kernels.observe(
-            begin, end, self.granularity, arrivals, self._local, _SIGNAL, self._now, self._tally
-        )
+            begin, end, self.granularity, self._finest, arrivals, self._local, _SIGNAL, self._now,
+            self._tally,
+        )  # fmt: skip
 
     def close(self, end: int) -> None:
         """The interval is over: it is `end`."""
         span = self.every if self._end == BEFORE else end - self._end
         self._end = end
+        news = 0
         for s, adwin in enumerate(self._adwin):
-            count, lead, mean, spread = self._tally[s].tolist()
-            past = Past(self._now[s].copy(), lead, span)
+            size, mean, spread, led, lead = self._tally[s].tolist()
+            past = Past(self._now[s].copy(), int(size), int(led), lead, span)
+            if self._novelty is None:
+                chunk = Chunk(int(size), mean, spread, past)
+            else:
+                chunk = Chunk(min(int(size), 1), mean, 0.0, past)
+                news = max(news, self._novelty[s].add(mean) if size else 0)
             self.histogram[s] += self._now[s]
-            for gone in adwin.add(Chunk(int(count), mean, spread, past)):
+            for gone in adwin.add(chunk):
                 self.histogram[s] -= gone.payload.histogram
+        if news:
+            self._forget(news)
         self.latest, self._now = self._now, self.latest
         self._now[:] = 0
         self._tally[:] = 0
+
+    def _forget(self, latest: int) -> None:
+        """Keep the `latest` intervals only: something has changed."""
+        for s, adwin in enumerate(self._adwin):
+            for gone in adwin.forget(latest):
+                self.histogram[s] -= gone.payload.histogram
 
     # ---- what is known
 
     @property
     def counts(self) -> list[int]:
         """How many events of each stream are in its window."""
-        return [adwin.size for adwin in self._adwin]
+        return [_size(adwin) for adwin in self._adwin]
 
     @property
     def largest(self) -> int:
@@ -90,7 +116,7 @@ class Delays:
 
     def rates(self) -> list[float]:
         """Events per unit of time."""
-        return [adwin.size / max(1, _span(adwin)) for adwin in self._adwin]
+        return [_size(adwin) / max(1, _span(adwin)) for adwin in self._adwin]
 
     def leads(self) -> I64:
         """K_sync of each stream in buckets: its average lead, beyond that of the slowest."""
@@ -124,6 +150,7 @@ class Delays:
             "latest": [_sparse(h) for h in self.latest],
             "now": [_sparse(h) for h in self._now],
             "tally": self._tally.tolist(),
+            "novelty": [novelty.means for novelty in self._novelty or ()],
         }
 
     def resume(self, state: dict[str, Any]) -> None:
@@ -139,6 +166,12 @@ class Delays:
             self.latest[s] = _dense(state["latest"][s])
             self._now[s] = _dense(state["now"][s])
         self._tally[:] = state["tally"]
+        for novelty, means in zip(self._novelty or (), state["novelty"], strict=True):
+            novelty.means = means
+
+
+def _size(adwin: Adwin) -> int:
+    return sum(chunk.payload.size for chunk in adwin.chunks)
 
 
 def _span(adwin: Adwin) -> int:
@@ -146,7 +179,8 @@ def _span(adwin: Adwin) -> int:
 
 
 def _lead(adwin: Adwin) -> float:
-    return float(sum(chunk.payload.lead for chunk in adwin.chunks) / max(1, adwin.size))
+    past = [chunk.payload for chunk in adwin.chunks]
+    return float(sum(p.lead for p in past) / max(1, sum(p.led for p in past)))
 
 
 def _halved(histogram: I64) -> I64:
@@ -171,9 +205,9 @@ def _dense(sparse: list[list[int]]) -> I64:
 
 def _plain(chunk: Chunk) -> list[Any]:
     past = chunk.payload
-    return [*chunk[:3], _sparse(past.histogram), past.lead, past.span]
+    return [*chunk[:3], _sparse(past.histogram), *past[1:]]
 
 
 def _chunk(plain: list[Any]) -> Chunk:
-    count, mean, spread, sparse, lead, span = plain
-    return Chunk(count, mean, spread, Past(_dense(sparse), lead, span))
+    count, mean, spread, sparse, *rest = plain
+    return Chunk(count, mean, spread, Past(_dense(sparse), *rest))

@@ -26,14 +26,22 @@ class Statistics:
         For how long results are remembered.
     profile
         Whether to learn how productivity depends on delay (ICDE16 IV-B).
+    steady
+        Whether bursts that come and go are no change; see `Delays`.
     """
 
     def __init__(
-        self, query: Query, every: int, granularity: int, keep: int, profile: bool = False
+        self,
+        query: Query,
+        every: int,
+        granularity: int,
+        keep: int,
+        profile: bool = False,
+        steady: bool = False,
     ) -> None:
         self.every = every
-        self._kind = [every, granularity, profile]
-        self.delays = Delays(len(query.streams), granularity, every)
+        self._kind = [every, granularity, profile, steady]
+        self.delays = Delays(len(query.streams), granularity, every, steady)
         self.results = Results(every, keep // every + 2)
         self.productivity = Productivity(query, every, granularity) if profile else None
         self.produced = 0  # results, since the beginning
