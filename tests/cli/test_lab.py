@@ -10,7 +10,7 @@ from slackwater.lab.datasets import FOLDER
 from slackwater.spark.session import session
 
 NAMES = [  # names never change, or results cannot be compared across versions
-    "fig6", "table2", "fig7", "fig8", "fig9", "fig10", "fig11",
+    "fig6", "table2", "resolution", "fig7", "fig8", "fig9", "fig10", "fig11",
     "thesis-data", "thesis-quality", "thesis-time", "thesis-options", "thesis-overhead",
     "frontier", "step", "gap",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from slackwater.lab.experiment import Cell, Column, Setting, Table
 from slackwater.lab.measure import Job, Outcome
-from slackwater.lab.plots import Panel, panels
+from slackwater.lab.plots import Panel, panels, wrapped
 
 Outcomes = Sequence[Outcome]
 
@@ -89,6 +89,8 @@ def vary(
     ]
     if len(names) == 1:
         grid = [[replace(row[0], title="") for row in grid]]
+    if len(measures) == 1:
+        grid = wrapped(grid[0])
     return Table(title, labels, columns, rows), panels(title, labels[2], grid, ticks)
 
 
@@ -103,4 +105,4 @@ def _panel(
             y.append(max(numbers[n], 1.0) if measure.log else numbers[n])  # a log has no 0
     lowest = min(min(y) for _, y in curves.values())
     y_range = (min(0.9, lowest - 0.02), 1.005) if measure.unit == "share" else (None, None)
-    return Panel(name, measure.label, curves, measure.log, y_range=y_range)
+    return Panel("" if n else name, measure.label, curves, measure.log, y_range=y_range)

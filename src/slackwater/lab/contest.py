@@ -1,8 +1,8 @@
 """The same disordered streams through Slackwater and through Spark's own stream-stream join.
 
 Quotes and trades of some symbols, in Parquet files in the order of their arrival: which quotes and
-trades of a symbol are at most 2 s apart? Both joins read one file per stream and micro-batch, and
-both are told to wait 1 s: Slackwater as its slack, Spark as the delay of its watermarks.
+trades of a symbol are at most 2 s apart? Both joins read one file per stream and micro-batch.
+Slackwater is asked for a recall and finds its own slack; Spark is given a delay of its watermarks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slackwater.goal import Slack
+from slackwater.goal import Recall
 from slackwater.lab.workloads import WorkloadError, uniform_keys
 from slackwater.query import Query, Stream, join
 from slackwater.spark.listener import Lines
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 STREAMS = ("quotes", "trades")
 RATE_PER_S = 10_000  # of a stream
-SLACK_MS = 1_000
+GOAL = Recall(0.95, over="10 seconds")  # of ours
+DELAY_MS = 1_000  # of Spark's watermarks
 WINDOW = "2 seconds"
 RETENTION = "10 seconds"  # beyond the window, so that late events find their partners
 LATE_SHARE = 0.2
@@ -42,7 +43,7 @@ QUERY: Query = join(
     Stream("quotes", ts="event_time", window=WINDOW),
     Stream("trades", ts="event_time", window=WINDOW),
     on="symbol",
-    goal=Slack(SLACK_MS),
+    goal=GOAL,
     late="emit",
     retention=RETENTION,
 )
@@ -71,12 +72,15 @@ def write_streams(directory: Path, seconds: float, seed: int) -> int:
 
 
 def _table(rows: int, seed: int) -> pa.Table:
-    """(event_time, symbol, price), in the order of arrival."""
+    """(event_time, symbol, price, arrival), in the order of arrival."""
     table = uniform_keys(rows, seed, RATE_PER_S, SYMBOLS, LATE_SHARE, MEAN_DELAY_MS)
-    micros = 1000 * (table["ts"].to_numpy() + _START_MS)
+    event_time, arrival = (
+        pa.array(1000 * (table[name].to_numpy() + _START_MS), pa.timestamp("us", tz="UTC"))
+        for name in ("ts", "arrival")
+    )
     cents = np.round(90 + 20 * table["v"].to_numpy(), 2)
-    times = pa.array(micros, pa.timestamp("us", tz="UTC"))
-    return pa.table({"event_time": times, "symbol": table["k"], "price": cents})
+    columns = {"event_time": event_time, "symbol": table["k"], "price": cents}
+    return pa.table(columns | {"arrival": arrival})
 
 
 # ---- the two joins, and the truth
@@ -84,16 +88,17 @@ def _table(rows: int, seed: int) -> pa.Table:
 
 def by_slackwater(spark: SparkSession, directory: Path) -> DataFrame:
     """The join by Slackwater; late results are emitted too, marked."""
-    return QUERY.stream(_streaming(spark, directory), at_end="flush")
+    frames = _streaming(spark, directory)
+    return QUERY.stream(frames, arrival="arrival", at_end="flush")
 
 
 def by_spark(spark: SparkSession, directory: Path) -> DataFrame:
     """The same by Spark's own stream-stream join, as a user would write it."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    delay = f"{SLACK_MS} milliseconds"
+    delay = f"{DELAY_MS} milliseconds"
     quotes, trades = (
-        _prefixed(frame, name).withWatermark(f"{name}_event_time", delay)
+        _prefixed(frame.drop("arrival"), name).withWatermark(f"{name}_event_time", delay)
         for name, frame in _streaming(spark, directory).items()
     )
     joined = quotes.join(trades, F.expr(_CONDITION))
@@ -111,7 +116,8 @@ def true_results(spark: SparkSession, directory: Path) -> int:
 
 
 def _streaming(spark: SparkSession, directory: Path) -> dict[str, DataFrame]:
-    reader = spark.readStream.schema("event_time timestamp, symbol long, price double")
+    columns = "event_time timestamp, symbol long, price double, arrival timestamp"
+    reader = spark.readStream.schema(columns)
     reader = reader.option("maxFilesPerTrigger", 1)
     return {name: reader.parquet(str(directory / name)) for name in STREAMS}
 

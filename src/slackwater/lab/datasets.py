@@ -72,6 +72,8 @@ def _drifting(minutes: float, seed: int, drift: str) -> Tables:
     return drifting_streams(minutes, seed, drift)  # type: ignore[arg-type]
 
 
+_STEPS_MS = (20, 50)  # of delays, other than the usual 10
+
 _DRIFTS = {
     "step": "D×3, disorder much worse from half time on",
     "ramp": "D×3, disorder grows",
@@ -89,6 +91,14 @@ DATASETS = {
         *(
             Dataset(f"dx3-{drift}", title, 30, _SHARED_KEY, partial(_drifting, drift=drift))
             for drift, title in _DRIFTS.items()
+        ),
+        *(
+            Dataset(f"{name}-{ms}ms", f"{title}, {ms} ms", 30, q, partial(make, delay_step_ms=ms))
+            for name, title, q, make in (
+                ("dx3", "D×3", _SHARED_KEY, zipf_streams),
+                ("dx4", "D×4", _STAR, star_streams),
+            )
+            for ms in _STEPS_MS
         ),
         Dataset(
             "soccer16",

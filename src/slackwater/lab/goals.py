@@ -9,7 +9,7 @@ from slackwater.lab.cases import PHI, PHI_99, RECALL, SLACK, Case, mean, phi, va
 from slackwater.lab.datasets import dataset
 from slackwater.lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
 from slackwater.lab.frontier import Search, search_all
-from slackwater.lab.plots import Panel, panels
+from slackwater.lab.plots import Panel, panels, wrapped
 
 _DATA = ("dx2", "dx3", "dx4")
 _DRIFTS = ("dx3-step", "dx3-ramp", "dx3-burst", "dx3-lag", "dx3-keyed")
@@ -34,8 +34,7 @@ def _frontier(setting: Setting) -> Findings:
         diagrams = [
             Panel(name, "average K [ms]", lines, log=True) for name, lines in curves.items()
         ]
-        grid = [diagrams[i : i + 3] for i in range(0, len(diagrams), 3)]
-        found.figures[f"-{group}"] = panels(table.title, "Γ", grid, ticks)
+        found.figures[f"-{group}"] = panels(table.title, "Γ", wrapped(diagrams), ticks)
     found.words = [
         "K* is the smallest multiple of 10 ms that, used all the time, has a Φ(Γ) not below ours, "
         "over the same seeds, known only in hindsight. The aim is an average K of at most "
@@ -164,15 +163,14 @@ def _gap(setting: Setting) -> Findings:
     words = [
         "InputQuantile(0.95) waits until 95 % of the events are in, the p95 watermark of common "
         "practice. It promises nothing about results: one of m events is complete only if all "
-        "are, and a late event loses what it would have completed, while one that only waits in "
-        "the window loses nothing. So the recall it really gives lies elsewhere, on the one or "
-        "the other side, and moves with m and the data. Recall(0.95) gives what it says."
+        "are, and a late event loses only what it would have completed. The recall that it really "
+        "gives can lie on either side of 0.95, and moves with m and with the data."
     ]
     return Findings([table], words, {"": figure})
 
 
 EXPERIMENTS = (
-    Experiment("frontier", "DESIGN 5", "our controller against the best fixed slack", _frontier),
+    Experiment("frontier", "ours", "our controller against the best fixed slack", _frontier),
     Experiment("step", "ours", "recall around a sudden change of disorder", _step),
     Experiment("gap", "ours", "Recall(0.95) against InputQuantile(0.95)", _gap),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 Curve = tuple[Sequence[float], Sequence[float]]  # x, y
 
@@ -66,6 +66,11 @@ def panels(
     return figure
 
 
+def wrapped(row: list[Panel], most: int = 3) -> list[list[Panel]]:
+    """Many diagrams in rows of a few."""
+    return [row[i : i + most] for i in range(0, len(row), most)]
+
+
 def _draw(ax: Axes, panel: Panel, is_last: bool) -> None:
     for n, (name, (x, y)) in enumerate(panel.curves.items()):
         colour = _COLOURS.get(name, _OTHERS[n % len(_OTHERS)])
@@ -78,6 +83,7 @@ def _draw(ax: Axes, panel: Panel, is_last: bool) -> None:
         )  # fmt: skip
     if panel.log:
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=7))
         ax.yaxis.set_major_formatter(
             FuncFormatter(lambda y, _: f"{y:,.0f}" if y >= 1 else f"{y:g}")
         )

@@ -73,7 +73,8 @@ def uniform_keys(
 
 # ---- the synthetic data of ICDE16
 
-_TICK_MS = 10  # between two events of a stream, and the resolution of delays (the paper gives none)
+_TICK_MS = 10  # between two events of a stream
+_DELAY_STEP_MS = 10  # the resolution of delays (the paper gives none)
 _LARGEST_DELAY_MS = 20_000
 _START_MS = 20_000  # the common start: no event time is negative
 _VALUES = 100  # attributes are in [1, 100]
@@ -86,10 +87,16 @@ _HOT_VALUES = 3  # values of a1 whose events are badly delayed
 _PER_MINUTE = 60_000 // _TICK_MS
 
 
-def zipf_streams(minutes: float, seed: int, skews: Sequence[float] = _GOOD) -> dict[str, pa.Table]:
+def zipf_streams(
+    minutes: float,
+    seed: int,
+    skews: Sequence[float] = _GOOD,
+    delay_step_ms: int = _DELAY_STEP_MS,
+) -> dict[str, pa.Table]:
     """D×3 of ICDE16: streams s1, s2, ... of (ts, a1, arrival), 100 events/s each.
 
     `skews` has the Zipf skew of each stream's delays: the larger, the fewer and shorter delays.
+    Delays are multiples of `delay_step_ms`; the larger it is, the longer they are.
     The skew of a1 starts at 1 and changes at random, so that the selectivity of
     ``s1.a1 = s2.a1 and s2.a1 = s3.a1`` drifts.
 
@@ -103,11 +110,14 @@ def zipf_streams(minutes: float, seed: int, skews: Sequence[float] = _GOOD) -> d
     (True, True)
     """
     attributes = [("a1",)] * len(skews)
-    return _zipf_tables(minutes, seed, skews, attributes)
+    return _zipf_tables(minutes, seed, skews, attributes, delay_step_ms)
 
 
 def star_streams(
-    minutes: float, seed: int, skews: Sequence[float] = (3.0, 3.0, 3.0, 4.0)
+    minutes: float,
+    seed: int,
+    skews: Sequence[float] = (3.0, 3.0, 3.0, 4.0),
+    delay_step_ms: int = _DELAY_STEP_MS,
 ) -> dict[str, pa.Table]:
     """D×4 of ICDE16, a star: s1 has a1, a2, a3; s2, s3, s4 have one of them each.
 
@@ -120,7 +130,8 @@ def star_streams(
     if len(skews) != 4:
         msg = f"skews must have one delay skew for each of the 4 streams, got {len(skews)}"
         raise WorkloadError(msg)
-    return _zipf_tables(minutes, seed, skews, [("a1", "a2", "a3"), ("a1",), ("a2",), ("a3",)])
+    attributes = [("a1", "a2", "a3"), ("a1",), ("a2",), ("a3",)]
+    return _zipf_tables(minutes, seed, skews, attributes, delay_step_ms)
 
 
 Drift = Literal["step", "ramp", "burst", "lag", "keyed"]
@@ -175,9 +186,14 @@ def _is_bad(rng: Generator, drift: Drift, values: Ints) -> NDArray[np.bool_]:
 
 
 def _zipf_tables(
-    minutes: float, seed: int, skews: Sequence[float], attributes: Sequence[tuple[str, ...]]
+    minutes: float,
+    seed: int,
+    skews: Sequence[float],
+    attributes: Sequence[tuple[str, ...]],
+    delay_step_ms: int = _DELAY_STEP_MS,
 ) -> dict[str, pa.Table]:
     _at_least(1 / _PER_MINUTE, minutes=minutes)
+    _at_least(1, delay_step_ms=delay_step_ms)
     rows = round(minutes * _PER_MINUTE)
     for skew in skews:
         _at_least(0, skew=skew)
@@ -185,7 +201,8 @@ def _zipf_tables(
     tables = {}
     for i, (skew, names) in enumerate(zip(skews, attributes, strict=True)):
         rng = _generator(seed, i)
-        delay = _TICK_MS * _zipf(rng, rows, _LARGEST_DELAY_MS // _TICK_MS + 1, skew)
+        ranks = _LARGEST_DELAY_MS // delay_step_ms + 1
+        delay = delay_step_ms * _zipf(rng, rows, ranks, skew)
         values = {name: _drifting_values(rng, rows) for name in names}
         tables[f"s{i + 1}"] = _arriving(arrival, ts=arrival - delay, **values)
     return tables
