@@ -19,6 +19,18 @@ app = typer.Typer(help="Repeat the papers' experiments.", no_args_is_help=True)
 _CORES = 2  # each runs one replay at a time
 
 
+@app.callback()
+def _lab() -> None:
+    """Refuse early what cannot be drawn."""
+    from importlib.util import find_spec
+
+    from slackwater.errors import SlackwaterError
+
+    if find_spec("matplotlib") is None:
+        msg = "the lab draws with matplotlib, which is not installed: pip install 'slackwater[lab]'"
+        raise SlackwaterError(msg)
+
+
 @app.command("list")
 def show_list(json: Json = False) -> None:
     """Show which experiments there are."""
