@@ -108,10 +108,32 @@ def test_every_option_of_join_can_be_given(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("goal", "meant"), [('"no-slack"', sw.NoSlack()), ('"max-slack"', sw.MaxSlack())]
-)
-def test_goals_by_name(tmp_path, goal, meant):
+    ("goal", "meant"),
+    [
+        ('"no-slack"', sw.NoSlack()),
+        ('"max-slack"', sw.MaxSlack()),
+        ("{synchronize = false}", sw.NoSlack(synchronize=False)),
+        ("{slack = 300}", sw.Slack(300)),
+        ("{recall = 0.95}", sw.Recall(0.95)),
+        ('{recall = 0.9, over = "10 s", confidence = 0.9, model = "eqsel"}',
+         sw.Recall(0.9, over="10 s", confidence=0.9, model="eqsel")),
+        ('{recall = 1, model = "late-degree", every = 500, granularity = 20, decay = 0.5, '
+         "overall = true}",
+         sw.Recall(1, model="late-degree", every=500, granularity=20, decay=0.5, overall=True)),
+        ('{recall = 0.9, model = "pd", gains = ["2 s", 100]}',
+         sw.Recall(0.9, model="pd", gains=("2 s", 100))),
+        ('{input_quantile = 0.95, every = "2 s"}', sw.InputQuantile(0.95, every="2 s")),
+        ('{latency = "200 ms"}', sw.Latency("200 ms")),
+    ],
+)  # fmt: skip
+def test_every_goal_can_be_given(tmp_path, goal, meant):
     assert read_job(write_job(tmp_path, ('{slack = "300 ms"}', goal))).query.goal == meant
+
+
+def test_a_goal_may_be_a_table_of_its_own(tmp_path):
+    old = 'goal = {slack = "300 ms"}\n'
+    file = write_job(tmp_path, (old, '[join.goal]\nrecall = 0.95\nover = "30 seconds"\n'))
+    assert read_job(file).query.goal == sw.Recall(0.95, over="30 seconds")
 
 
 def test_dotted_options_become_one_name(tmp_path):
@@ -146,8 +168,36 @@ WRONG = [
     ('on = "k"', 'where = "c.v < 1"', "[join] where names an unknown stream in c.v; streams are a"),
     ('on = "k"', 'on = "k"\nunit = "h"', "[join] unit must be \"ms\" or \"us\", got 'h'"),
     ('{slack = "300 ms"}', '"fast"',
-     '[join] goal must be "no-slack", "max-slack" or {slack = "500 ms"}, got \'fast\''),
+     '[join] goal must be "no-slack", "max-slack" or a table with one of recall, input_quantile, '
+     "latency, slack, synchronize, got 'fast'"),
+    ('{slack = "300 ms"}', '{slack = 1, recall = 0.9}', '[join] goal must be "no-slack", "max-'),
+    ('{slack = "300 ms"}', '{over = "1 s"}', '[join] goal must be "no-slack", "max-slack" or a'),
     ('{slack = "300 ms"}', '{slack = "300 mz"}', "[join] goal: slack must be like '5 seconds'"),
+    ('{slack = "300 ms"}', '{slack = 1, over = "1 s"}',
+     '[join] goal: has no key "over"; allowed are slack'),
+    ('{slack = "300 ms"}', "{recall = 95}",
+     "[join] goal: recall must be above 0 and at most 1, got 95"),
+    ('{slack = "300 ms"}', '{recall = 0.9, ovre = "1 s"}',
+     '[join] goal: has no key "ovre" (did you mean "over"?); allowed are recall, over, confidence'),
+    ('{slack = "300 ms"}', '{recall = 0.9, over = "10 ms"}',
+     "[join] goal: over must not be shorter than every, the adaptation interval ('1 second'), got"),
+    ('{slack = "300 ms"}', '{recall = 0.9, over = "soon"}',
+     "[join] goal: over must be like '5 seconds', '200 ms' or '1 minute', got 'soon'"),
+    ('{slack = "300 ms"}', '{recall = 0.9, model = "magic"}',
+     "[join] goal: model must be one of 'measured', 'eqsel', 'noneqsel', 'late-degree', 'pd', got"),
+    ('{slack = "300 ms"}', "{recall = 0.9, overall = 1}",
+     "[join] goal: overall must be true or false, got 1"),
+    ('{slack = "300 ms"}', '{recall = 0.9, gains = "1 s"}',
+     "[join] goal: gains must be a list of two durations, got '1 s'"),
+    ('{slack = "300 ms"}', '{recall = 0.9, gains = ["1 s", "soon"]}',
+     "[join] goal: gains must be like '5 seconds'"),
+    ('{slack = "300 ms"}', "{input_quantile = 2}",
+     "[join] goal: the quantile must be above 0 and at most 1, got 2"),
+    ('{slack = "300 ms"}', "{latency = -1}", "[join] goal: latency must be >= 0"),
+    ('{slack = "300 ms"}', "{synchronize = 1}",
+     "[join] goal: synchronize must be true or false, got 1"),
+    ('{slack = "300 ms"}', '{recall = 0.9}\nlate = "drop"',
+     "[join] a recall goal must know what is lost: late must be 'count' or 'emit', got 'drop'"),
     ('b"\nts = "ts"\nwindow = "1 second"', 'b"\nts = "ts"\nwindow = "soon"',
      "[[stream]] b: window must be like '5 seconds', '200 ms' or '1 minute', got 'soon'"),
     ('b"\nts = "ts"\nwindow = "1 second"', 'b"\nts = "ts"', "[[stream]] b: needs window"),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
-from slackwater.goal import Goal, MaxSlack, NoSlack, Slack
+from slackwater.goal import Goal, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query import Query, Stream, Tuples, join
 from slackwater.units import TimeUnit, to_units
 
@@ -29,6 +29,14 @@ _STREAM = ("name", "ts", "window", "format", "schema", "path", "options", "selec
 _SINK = ("format", "path", "options", "select", "partition_by")
 
 _NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
+# Goals with options: the key that says which one it is holds the value of its first field.
+_GOALS: dict[str, type[Goal]] = {
+    "recall": Recall,
+    "input_quantile": InputQuantile,
+    "latency": Latency,
+    "slack": Slack,
+    "synchronize": NoSlack,
+}
 _LOCAL = "a directory of this machine, local or mounted"
 _PAUSE = 'a time between micro-batches such as "5 seconds"'
 _FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark wants to know their columns
@@ -174,13 +182,39 @@ def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
 
 
 def _goal(joining: Table, unit: TimeUnit) -> Goal:
-    goal = joining.given.get("goal", "no-slack")
-    if isinstance(goal, str) and goal in _NAMED_GOALS:
-        return _NAMED_GOALS[goal]
-    if isinstance(goal, dict) and list(goal) == ["slack"]:
-        joining.checked(lambda: to_units(goal["slack"], unit, "goal: slack"))
-        return Slack(goal["slack"])
-    joining.refuse("goal", '"no-slack", "max-slack" or {slack = "500 ms"}')
+    """A goal by its name, or a table: ``{recall = 0.95, over = "1 minute"}``."""
+    given = joining.given.get("goal", "no-slack")
+    if isinstance(given, str) and given in _NAMED_GOALS:
+        return _NAMED_GOALS[given]
+    kinds = [kind for kind in _GOALS if kind in given] if isinstance(given, dict) else []
+    if len(kinds) != 1:
+        listed = ", ".join(_GOALS)
+        joining.refuse("goal", f'"no-slack", "max-slack" or a table with one of {listed}')
+    [kind] = kinds
+    goal = _GOALS[kind]
+    first, *others = fields(goal)
+    types = {kind: first.type} | {field.name: field.type for field in others}
+    table = Table(f"{joining.where} goal:", given, tuple(types))
+    for name, value in given.items():
+        _check_goal_option(table, name, str(types[name]), value, unit)
+    options = {name: value for name, value in given.items() if name != kind}
+    made = table.checked(lambda: goal(**{first.name: given[kind]}, **options))
+    if not isinstance(made, NoSlack | Slack | MaxSlack):
+        table.checked(lambda: made.check(unit))
+    return made
+
+
+def _check_goal_option(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> None:
+    """What the goal itself takes for granted: the types of its fields."""
+    if kind == "bool" and not isinstance(value, bool):
+        table.refuse(name, "true or false")
+    if kind == "Duration":
+        table.duration(name, unit)
+    if kind.startswith("tuple"):
+        if not isinstance(value, list) or len(value) != 2:
+            table.refuse(name, "a list of two durations")
+        for duration in value:
+            table.checked(lambda: to_units(duration, unit, name))  # noqa: B023  called at once
 
 
 def _stream(table: Table, base: Path, unit: TimeUnit) -> tuple[Stream, Source]:
