@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +18,7 @@ from slackwater.errors import SnapshotError
 from slackwater.spark import operator
 from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
 from slackwater.spark.job import Job
-from slackwater.spark.pack import Pack
+from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.processor import ShardProcessor
 from slackwater.spark.shard import Kept
@@ -40,9 +41,11 @@ class Cluster:
         self.random = random.Random(seed)
         self.metrics = []
 
-    def run(self, batch):
+    def run(self, batch, *commands):
         """A micro-batch: a list of tables by stream number; returns the results of all shards."""
-        rows = []
+        files = pa.record_batch({"name": [str(i) for i in range(len(commands))],
+                                 "text": pa.array(commands, pa.string())})  # fmt: skip
+        rows = [row for packed in PackCommands(self.job)([files]) for row in packed.to_pylist()]
         for s, parts in enumerate(batch):
             for table in self.random.sample(parts, len(parts)):
                 for packed in Pack(self.job, s)(iter(table.to_batches(max_chunksize=7))):
@@ -129,7 +132,7 @@ def test_complete_slack_gives_the_exact_join_on_any_number_of_shards(case, sizes
     expected = Counter(rows_of(engine_run(case).results))
     found, cluster = on_cluster(case, sizes, shards, seed)
     assert found == expected
-    arrivals = 12  # of the first stream; the others follow at the same distance
+    arrivals = 13  # of the first stream; the others follow at the same distance
     counted = sum(sum(n[arrivals::13]) for n in cluster.metrics[-shards:])
     assert counted == len(case.events)
 
@@ -154,6 +157,52 @@ def test_a_worker_that_kept_the_engine_restores_nothing():
         for batch in cut_at(renamed, [100]):
             cluster.run(batch)
         assert max(numbers[restored] for numbers in cluster.metrics) == expected
+
+
+RECALL_SET = '{"set": {"recall": 0.99}}'
+SLACK, RESTORED, REFUSED, TARGET = 4, 10, 11, 12  # places in the metrics of a shard
+
+
+def commanded(goal, command, at, workers=1, shards=2):
+    """The results and metrics of each micro-batch; `command` comes with the one of number `at`."""
+    query, own = replace(pair_query(retention="5 s"), goal=goal), pair(rows=4_000)
+    renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
+    cluster = Cluster(query, tuple(t.schema for t in renamed), shards, workers=workers, seed=5)
+    found = [
+        Counter(cluster.run(batch, *([command] if number == at else [])))
+        for number, batch in enumerate(cut_at(renamed, [800]))
+    ]
+    return found, [cluster.metrics[i : i + shards] for i in range(0, len(cluster.metrics), shards)]
+
+
+def test_a_recall_that_was_set_stays_whichever_worker_goes_on():
+    goal = sw.Recall(0.8, over="2 s")
+    found, told = commanded(goal, RECALL_SET, at=4)
+    targets = [{shard[TARGET] / 1e9 for shard in batch} for batch in told]
+    assert targets == [{0.8}] * 4 + [{0.99}] * (len(told) - 4)
+    again, told_again = commanded(goal, RECALL_SET, at=4, workers=40)  # each from the saved state
+    assert max(shard[RESTORED] for batch in told_again for shard in batch) == 1
+    assert again == found
+    assert [[s[SLACK] for s in b] for b in told] == [[s[SLACK] for s in b] for b in told_again]
+    _, left_alone = commanded(goal, RECALL_SET, at=None)
+    assert left_alone[:4] == told[:4]
+    assert max(s[SLACK] for s in told[-1]) > 2 * max(s[SLACK] for s in left_alone[-1])
+
+
+@pytest.mark.parametrize(
+    ("goal", "command"),
+    [
+        (sw.Slack("100 ms"), RECALL_SET),
+        (sw.MaxSlack(), RECALL_SET),
+        (sw.Recall(0.8, over="2 s"), '{"set": {"recall": 1.5}}'),
+        (sw.Recall(0.8, over="2 s"), '{"set": {"recall": "0.99"}}'),
+        (sw.Recall(0.8, over="2 s"), '{"set": {"latency": "1 s"}}'),
+    ],
+)
+def test_a_command_that_does_not_fit_the_goal_is_counted_and_changes_nothing(goal, command):
+    found, told = commanded(goal, command, at=2)
+    assert [batch[0][REFUSED] for batch in told] == [0, 0, 1] + [0] * (len(told) - 3)
+    assert found == commanded(goal, command, at=None)[0]
 
 
 def test_state_is_a_header_and_the_chunks_it_names():

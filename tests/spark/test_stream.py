@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -165,6 +166,30 @@ def test_commands_reach_every_shard(spark, tmp_path):
     assert told[-1]["slack"] == 10
     assert told[-1]["buffered"] == 0
     assert len(list(all_rows(tmp_path).elements())) == len(keys) + 2 + 4
+
+
+def test_a_recall_set_by_a_command_lasts_over_restarts(spark, tmp_path):
+    tables = pair(rows=3_000)
+    halves = {name: in_parts(table, 2) for name, table in tables.items()}
+    for name, (first, _) in halves.items():
+        write(tmp_path / name, in_parts(first, 2))
+    control = tmp_path / "control"
+    control.mkdir()
+    query = replace(pair_query(), goal=sw.Recall(0.8, over="2 seconds"))
+
+    def told():
+        joined = query.stream(
+            sources(spark, tmp_path), arrival="arrival", shards=2, control=str(control)
+        )
+        return observed(finish(joined, tmp_path))
+
+    (control / "1.json").write_text('{"set": {"recall": 0.99}}')
+    assert {row["target"] for row in told()} == {0.99}
+    for name, (_, second) in halves.items():
+        write(tmp_path / name, in_parts(second, 2), first=2)
+    again = told()
+    assert {row["target"] for row in again} == {0.99}
+    assert all(map(is_balanced, again))
 
 
 def test_copied_streams_are_counted_once(spark, tmp_path):

@@ -3,11 +3,20 @@
 A file holds one JSON object. Spark reads the directory as one more source, so a command is in its
 offset log and a replay obeys it again.
 
->>> Command.parse(
-...     '{"set": {"slack": "200 ms"}, "finished": ["trades"]}', ("quotes", "trades"), "ms"
-... )
-Command(slack=200, finished=('trades',), flush=False)
->>> Command.parse('{"slack": 5}', ("a", "b"), "ms")
+>>> import slackwater as sw
+>>> streams = sw.Stream("quotes", "ts", "1 s"), sw.Stream("trades", "ts", "1 s")
+>>> query = sw.join(*streams, on="symbol", goal=sw.Recall(0.95))
+>>> Command.parse('{"set": {"slack": "200 ms"}, "finished": ["trades"]}', query)
+Command(slack=200, recall=None, finished=('trades',), flush=False)
+>>> Command.parse('{"set": {"recall": 0.99}}', query)
+Command(slack=None, recall=0.99, finished=(), flush=False)
+>>> Command.parse('{"set": {"recall": 99}}', query)
+Traceback (most recent call last):
+slackwater.errors.DataError: recall must be above 0 and at most 1, got 99
+>>> Command.parse('{"set": {"recall": 0.99}}', sw.join(*streams, goal=sw.Slack("1 s")))
+Traceback (most recent call last):
+slackwater.errors.DataError: recall can be set only where it is the goal, got Slack(length='1 s')
+>>> Command.parse('{"slack": 5}', query)
 Traceback (most recent call last):
 slackwater.errors.DataError: a command may have flush, set and finished, got slack
 """
@@ -16,23 +25,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from slackwater.errors import DataError, QueryError
-from slackwater.units import TimeUnit, to_units
+from slackwater.goal import Recall
+from slackwater.query import Query
+from slackwater.units import to_units
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to do before (`slack`, `finished`) and behind (`flush`) the rows of a micro-batch."""
+    """What to do before the rows of a micro-batch and, `flush`, behind them."""
 
     slack: int | None = None  # the new K, in units
+    recall: float | None = None  # the new target of a query whose goal is a recall
     finished: tuple[str, ...] = ()  # streams of which no more will come
     flush: bool = False  # let everything out
 
     @classmethod
-    def parse(cls, text: str, streams: Sequence[str], unit: TimeUnit) -> Command:
-        """The command that `text` is, or an error that says what is wrong with it."""
+    def parse(cls, text: str, query: Query) -> Command:
+        """The command to `query` that `text` is, or an error that says what is wrong with it."""
         try:
             said = json.loads(text)
         except json.JSONDecodeError as error:
@@ -46,17 +59,30 @@ class Command:
         if not isinstance(settings, dict):
             msg = f"set must be a JSON object, got {settings!r}"
             raise DataError(msg)
-        _only(settings, ("slack",), "set")
+        _only(settings, ("slack", "recall"), "set")
         finished = said.get("finished", [])
-        unknown = [name for name in finished if name not in streams]
+        unknown = [name for name in finished if name not in query.names]
         if not isinstance(finished, list) or unknown:
-            msg = f"finished must be a list of streams ({', '.join(streams)}), got {finished!r}"
+            msg = f"finished must be a list of streams ({', '.join(query.names)}), got {finished!r}"
             raise DataError(msg)
         try:
-            slack = to_units(settings["slack"], unit, "slack") if "slack" in settings else None
+            slack, recall = _slack(settings, query), _recall(settings, query)
         except QueryError as error:
             raise DataError(str(error)) from error
-        return cls(slack, tuple(finished), said.get("flush") is True)
+        return cls(slack, recall, tuple(finished), said.get("flush") is True)
+
+
+def _slack(settings: dict[str, Any], query: Query) -> int | None:
+    return to_units(settings["slack"], query.unit, "slack") if "slack" in settings else None
+
+
+def _recall(settings: dict[str, Any], query: Query) -> float | None:
+    if "recall" not in settings:
+        return None
+    if not isinstance(query.goal, Recall):
+        msg = f"recall can be set only where it is the goal, got {query.goal}"
+        raise DataError(msg)
+    return replace(query.goal, target=settings["recall"]).target
 
 
 def _only(given: dict[str, object], allowed: Sequence[str], what: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, get_args
 
 from slackwater.engine.checks import REASONS
 from slackwater.engine.metrics import State
+from slackwater.goal import Goal, Recall
 from slackwater.spark.job import Job
 
 if TYPE_CHECKING:
@@ -23,12 +24,13 @@ NAME = "slackwater"
 
 _STATES = get_args(State)
 _UNKNOWN = -(2**63)  # a time that is not known
+_ONE = 10**9  # shares are told in whole numbers
 
 # Of the shard: how it is folded over shards.
 _SHARD: dict[str, str] = {
     "shards": "sum", "produced": "sum", "lost": "sum", "lost_unknown": "sum", "slack": "max",
     "max_delay": "max", "max_lateness": "max", "stored": "sum", "copies": "sum",
-    "state_bytes": "sum", "restored": "sum", "refused_commands": "max",
+    "state_bytes": "sum", "restored": "sum", "refused_commands": "max", "target": "max",
 }  # fmt: skip
 _COUNTS = ("arrivals", "in_order", "late_kept", "late_dropped", "buffered", "shed", "behind")
 _REASONS = tuple(reason.replace(" ", "_") for reason in REASONS[1:])
@@ -49,7 +51,7 @@ def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
     own = [
         1, metrics.produced, metrics.lost, metrics.lost_unknown, metrics.slack, metrics.max_delay,
         metrics.max_lateness, metrics.stored, copies, shard.notes.state_bytes, int(restored),
-        refused,
+        refused, _target(shard.engine.query.goal),
     ]  # fmt: skip
     for s, stream in enumerate(metrics.streams.values()):
         counts = [getattr(stream, name) for name in _COUNTS[:-1]] + [shard.notes.behind[s]]
@@ -58,6 +60,11 @@ def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
         time = _UNKNOWN if stream.local_time is None else stream.local_time
         own += [time, _STATES.index(stream.state)]
     return own
+
+
+def _target(goal: Goal) -> int:
+    """The recall that is asked for, now; 0: none is."""
+    return round(_ONE * goal.target) if isinstance(goal, Recall) else 0
 
 
 def observed(job: Job) -> list[Column]:
@@ -81,6 +88,7 @@ def observed(job: Job) -> list[Column]:
         "rejected": _rejected(totals),
         **of_shard,
         "recall": F.when(true > 0, of_shard["produced"] / true),
+        "target": F.when(of_shard["target"] > 0, of_shard["target"] / _ONE),
         "streams": F.struct(
             *(
                 _stream(folded).alias(n)

@@ -127,7 +127,7 @@ def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Com
     for text in sorted(texts):
         try:
             _, command = text.split("\n", 1)
-            commands.append(Command.parse(command, job.query.names, job.query.unit))
+            commands.append(Command.parse(command, job.query))
         except DataError:  # somebody's mistake must not stop the query for ever
             refused += 1
     return parts, commands, refused

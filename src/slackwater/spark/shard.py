@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from slackwater.engine.snapshot import (
     restore_archive,
     sections,
 )
+from slackwater.goal import Recall
 from slackwater.kernels.records import BEFORE
 from slackwater.spark.blobs import PIECE, Part
 from slackwater.spark.commands import Command
@@ -126,6 +127,9 @@ class Shard:
             self.engine.finish(self.job.query.names.index(name))
         if command.slack is not None:
             self.engine.set_slack(command.slack)
+        goal = self.engine.query.goal
+        if command.recall is not None and isinstance(goal, Recall):
+            self.engine.set_goal(replace(goal, target=command.recall))
 
     # ---- state
 
