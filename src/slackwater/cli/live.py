@@ -11,7 +11,7 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from slackwater.cli.console import count, duration, percent
+from slackwater.cli.console import against, count, duration
 from slackwater.cli.local_spark import FailedError, explained
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Watch:
             count(told.get("produced")),
             count(late),
             duration(told.get("slack"), self.unit),
-            percent(told.get("recall")),
+            against(told.get("recall"), told.get("target")),
         ]
 
 
@@ -176,7 +176,9 @@ def _table(watches: Sequence[Watch]) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("", no_wrap=True)
-    for name in ("batch", "rows in", "rows/s", "results", "late", "K", "recall"):
+    has_target = any((watch.metrics or {}).get("target") for watch in watches)
+    recall = "recall\n/ target" if has_target else "recall"
+    for name in ("batch", "rows in", "rows/s", "results", "late", "K", recall):
         table.add_column(name, justify="right", no_wrap=True)
     for watch in watches:
         table.add_row(*watch.cells())

@@ -115,6 +115,8 @@ def _figures(watch: Watch) -> list[Line]:
     ]
     if told["recall"] is not None:
         lines.append(Line("recall", round(told["recall"], 4), "share"))
+    if told["target"] is not None:
+        lines.append(Line("target", told["target"], "share"))
     return lines
 
 
