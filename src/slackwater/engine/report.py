@@ -74,10 +74,10 @@ def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
     if p < 1 or step < 1:
         msg = f"period and every must be at least 1 {run.query.unit}, got {period!r} and {every!r}"
         raise QueryError(msg)
-    made_ts, made_n, latency = _columns(run.output.made)
-    true_ts, true_n, _ = _columns(truth(run.query, run.batch)[0].made)
+    made_ts, made_n, latency = columns(run.output.made)
+    true_ts, true_n, _ = columns(truth(run.query, run.batch)[0].made)
     begin, end = _span(run)
-    series = _recall_series(made_ts, made_n, true_ts, true_n, begin + p, end, p, step)
+    series = recall_series(made_ts, made_n, true_ts, true_n, begin + p, end, p, step)
     recalls = series.column("recall").to_numpy()
     true, made = int(true_n.sum()), int(made_n.sum())
     precision = _precision(run)
@@ -91,7 +91,7 @@ def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
         gamma=gamma,
         phi=float(np.mean(recalls >= gamma)) if len(recalls) else 1.0,
         measurements=series,
-        average_slack=_average_slack(run.output.slacks, begin + p, end),
+        average_slack=average_slack(run.output.slacks, begin + p, end),
         average_latency=float(np.average(latency, weights=made_n)) if made else 0.0,
         latency_95=_weighted_quantile(latency, made_n, 0.95),
         average_wait=float(waits.mean()) if waits is not None and len(waits) else None,
@@ -99,7 +99,8 @@ def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
     )
 
 
-def _columns(made: list[Production]) -> tuple[I64, I64, I64]:
+def columns(made: list[Production]) -> tuple[I64, I64, I64]:
+    """Result times, numbers and latencies, in order."""
     if not made:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     ts, n, latency = (np.concatenate(column) for column in zip(*made, strict=True))
@@ -112,7 +113,7 @@ def _span(run: Run) -> tuple[int, int]:
     return (slacks[0][0], run.output.top) if slacks else (0, 0)
 
 
-def _recall_series(
+def recall_series(
     made_ts: I64, made_n: I64, true_ts: I64, true_n: I64, begin: int, end: int, p: int, step: int
 ) -> pa.Table:
     """γ(P) at the multiples of `step` in [begin, end], where there is a true result."""
@@ -134,7 +135,7 @@ def _within(ts: I64, n: I64, grid: I64, p: int) -> I64:
     return np.asarray(total[upper] - total[lower])
 
 
-def _average_slack(slacks: list[tuple[int, int]], begin: int, end: int) -> float:
+def average_slack(slacks: list[tuple[int, int]], begin: int, end: int) -> float:
     """K averaged over event time in [begin, end]; its last value if that is empty."""
     if not slacks:
         return 0.0

@@ -29,8 +29,9 @@ _TRUST = 10  # intervals of the allowed loss for which the model is taken at its
 _SCALE_OVER = 2  # periods over which measured and predicted losses are compared
 _MEMORY = 10  # periods over which the variation of losses is learnt
 _BLOCK = 5  # intervals in which losses come together: a hot key, a burst
-_FEWEST_BLOCKS = 4
+_FEWEST = 4  # blocks
 _CLUMPS = 2.0  # losses vary more than a normal distribution says
+_BEFORE_CHANGE = 0.5  # how much of the variation before a change of disorder still counts
 _GAIN = 0.5  # how much of what the last period left over, or overspent, the next one gets
 _LEAST, _MOST = 0.1, 2.0  # times the allowed loss: what the last period may make of it
 
@@ -90,13 +91,19 @@ class RecallController:
         if not true.any():
             return unknown
         period = self._over // self.every
-        late = slice(-_SCALE_OVER * period, None)
+        since = max(1, (until - interval.statistics.delays.changed) // self.every)
         trust = _TRUST * self._loss * float(true.mean())
+        late = slice(-min(since, _SCALE_OVER * period), None)
         expected = share * true
         scale = (lost[late].sum() + trust) / max(expected[late].sum() + trust, 1e-12)
+        spread = self._spread(lost, scale * expected, true)
+        if _FEWEST * _BLOCK <= since < len(true):  # what was before a change counts, but less
+            new = slice(-since, None)
+            now = self._spread(lost[new], scale * expected[new], true[new])
+            spread = max(now, _BEFORE_CHANGE * spread)
         last_true = true[-period:].sum()
         spent = lost[-period:].sum() / last_true if last_true else self._loss
-        return Measured(float(scale), self._spread(lost, scale * expected, true), float(spent))
+        return Measured(float(scale), spread, float(spent))
 
     def _spread(self, lost: F64, expected: F64, true: F64) -> float:
         """How much the loss of a period deviates from what is expected, by the root of that.
@@ -105,7 +112,7 @@ class RecallController:
         against its own number of results (γ is a ratio: periods with few results count as much).
         """
         blocks = len(true) // _BLOCK
-        if blocks < _FEWEST_BLOCKS:
+        if blocks < _FEWEST:
             return 0.0
         lost, expected, true = (
             row[-blocks * _BLOCK :].reshape(blocks, _BLOCK).sum(axis=1)

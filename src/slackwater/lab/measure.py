@@ -13,7 +13,7 @@ import numpy as np
 from slackwater.engine.engine import Engine
 from slackwater.engine.output import Output
 from slackwater.engine.replay import recorded
-from slackwater.engine.report import _average_slack, _columns, _recall_series
+from slackwater.engine.report import average_slack, columns, recall_series
 from slackwater.events import Batch
 from slackwater.goal import Goal, NoSlack
 from slackwater.goals.choice import controller_for
@@ -66,12 +66,12 @@ def measure(job: Job, folder: Path) -> Outcome:
     output = _run(query, batch, clock)
     seconds = perf_counter() - start
 
-    made_ts, made_n, latency = _columns(output.made)
+    made_ts, made_n, latency = columns(output.made)
     begin, end = output.slacks[0][0], output.top
     over, every = (to_units(length, query.unit, "over") for length in (job.over, job.every))
-    series = _recall_series(made_ts, made_n, *true, begin + over, end, over, every)
+    series = recall_series(made_ts, made_n, *true, begin + over, end, over, every)
     recalls = series["recall"].to_numpy()
-    slack = _average_slack(output.slacks, begin + over, end)
+    slack = average_slack(output.slacks, begin + over, end)
     waits = not (isinstance(job.goal, NoSlack) and not job.goal.synchronize)
     changes, values = np.array(output.slacks).T
     at = np.searchsorted(changes, series["ts"].to_numpy(), side="right") - 1

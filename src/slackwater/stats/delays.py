@@ -50,6 +50,7 @@ class Delays:
 
     def __init__(self, m: int, granularity: int, every: int, steady: bool = False) -> None:
         self._end = BEFORE  # of the last interval
+        self.changed = BEFORE  # when the last change was noticed
         self.granularity = granularity  # of delays, in units; grows when delays do
         self._finest = granularity
         self.every = every  # length of an adaptation interval
@@ -91,6 +92,7 @@ class Delays:
                 self.histogram[s] -= gone.payload.histogram
         if news:
             self._forget(news)
+            self.changed = end
         self.latest, self._now = self._now, self.latest
         self._now[:] = 0
         self._tally[:] = 0
@@ -143,6 +145,7 @@ class Delays:
         return {
             "granularity": self.granularity,
             "end": self._end,
+            "changed": self.changed,
             "local": self._local.tolist(),
             "windows": [
                 [[_plain(chunk) for chunk in row] for row in adwin.rows] for adwin in self._adwin
@@ -157,6 +160,7 @@ class Delays:
         """Go on from `state`."""
         self.granularity = state["granularity"]
         self._end = state["end"]
+        self.changed = state["changed"]
         self._local[:] = state["local"]
         for s, adwin in enumerate(self._adwin):
             adwin.rows = [[_chunk(plain) for plain in row] for row in state["windows"][s]]
