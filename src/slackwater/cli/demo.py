@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import floor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -165,7 +166,7 @@ class Figure(NamedTuple):
 
     def _text(self, value: float | None) -> str:
         if self.unit == "share":
-            return "–" if value is None else f"{value:.2%}"
+            return "–" if value is None else f"{floor(1e4 * value) / 1e4:.2%}"  # no 100% but all
         if self.unit in ("ms", "s"):
             return duration(None if value is None else value * (1000 if self.unit == "s" else 1))
         return count(value)

@@ -1,0 +1,201 @@
+"""``slackwater advise``: which recall costs how much latency, on streams that were recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slackwater.cli.console import Json, duration, out, print_json, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from slackwater.cli.recordings import Recording
+    from slackwater.lab.advice import Advisor, Outcome
+    from slackwater.lab.figures import Line
+
+_CAPTION = (
+    "Recall: share of the true results over the whole recording. Φ: how often the recall over the "
+    "last {over} was not below the target of the goal; {target:g} where a goal has none. Latency: "
+    "how far event time had moved on when a result came out. K*: the smallest fixed slack that, in "
+    "hindsight, holds a target as often as Recall does."
+)
+
+
+def advise(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="A job (TOML), or one Parquet, CSV or JSON file per stream."),
+    ],
+    target: Annotated[
+        float | None, typer.Option(help="The recall in question; that of the job, or 0.95.")
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option(help="Over which time recall is measured; a minute, if that fits."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a figure here (PNG, SVG, PDF).")] = None,
+    window: Annotated[
+        str | None, typer.Option(help="Of files: how long an event finds partners.")
+    ] = None,
+    on: Annotated[str | None, typer.Option(help="Of files: the key, or keys: k1,k2.")] = None,
+    where: Annotated[str | None, typer.Option(help="Of files: a further condition.")] = None,
+    ts: Annotated[str, typer.Option(help="Of files: the column of the event time.")] = "ts",
+    arrival: Annotated[
+        str | None,
+        typer.Option(help="Of files: the column of the arrival; the order of rows if left out."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what recall costs on recorded streams, before you choose a goal."""
+    from slackwater.cli.jobfile import read_job
+    from slackwater.cli.recordings import of_files, of_job
+    from slackwater.cli.tables import JobFileError
+    from slackwater.goal import Recall
+    from slackwater.lab.advice import Advisor
+    from slackwater.lab.figures import sheet
+
+    _check_plot(plot)
+    if [file.suffix for file in inputs] == [".toml"]:
+        if any(given is not None for given in (window, on, where, arrival)):
+            msg = "a job has its own window, on, where and arrival; leave these options out"
+            raise JobFileError(msg)
+        recording = of_job(read_job(inputs[0]))
+    else:
+        recording = of_files(inputs, ts, window, on, where, arrival)
+    asked = recording.query.goal
+    if isinstance(asked, Recall):
+        target, over = target or asked.target, over or str(asked.over)
+    target = 0.95 if target is None else target
+    advisor = Advisor(recording.query, recording.tables, recording.arrival, target, over)
+    for step in progress(advisor.steps(), "advise", quiet=json):
+        step()
+    if json:
+        print_json(sheet("advise", None, _lines(advisor)))
+    else:
+        _print(recording, advisor)
+    if plot is not None:
+        from slackwater.cli.advise_figure import draw
+
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        draw(recording.title, advisor).savefig(plot, facecolor="white")
+        typer.echo(f"written: {plot}", err=True)
+
+
+def _check_plot(plot: Path | None) -> None:
+    from importlib.util import find_spec
+
+    from slackwater.errors import SlackwaterError
+
+    if plot is None:
+        return
+    if find_spec("matplotlib") is None:
+        msg = "--plot draws with matplotlib, which is not installed: pip install 'slackwater[lab]'"
+        raise SlackwaterError(msg)
+    if plot.suffix not in (".png", ".svg", ".pdf"):
+        msg = f"--plot must be a file that ends in .png, .svg or .pdf, got {plot}"
+        raise SlackwaterError(msg)
+
+
+# ---- what is told
+
+
+def _goals(advisor: Advisor) -> list[tuple[str, float, Outcome]]:
+    """Each goal that chooses its K: its name, its target, what came of it."""
+    from slackwater.goal import Goal, InputQuantile, MaxSlack, NoSlack
+    from slackwater.lab.advice import named
+
+    recalls: list[tuple[Goal, float]] = [(advisor.recall_goal(t), t) for t in advisor.targets]
+    quantiles: list[tuple[Goal, float]] = [(InputQuantile(q), q) for q in advisor.quantiles]
+    fixed: list[tuple[Goal, float]] = [(g, advisor.target) for g in (NoSlack(), MaxSlack())]
+    return [
+        (named(goal, advisor.unit), target, advisor.outcome(goal))
+        for goal, target in recalls + quantiles + fixed
+    ]
+
+
+def _slacks(advisor: Advisor) -> list[tuple[int, str, Outcome]]:
+    """Each fixed slack: its length, of which targets it is the frontier, what came of it."""
+    from slackwater.goal import Slack
+    from slackwater.lab.advice import frontier_of
+
+    best = frontier_of(advisor)
+    return [
+        (slack, ", ".join(f"{t:g}" for t in best.get(slack, ())), advisor.outcome(Slack(slack)))
+        for slack in sorted({*advisor.slacks, *best})
+    ]
+
+
+def _lines(advisor: Advisor) -> list[Line]:
+    from slackwater.goal import Slack
+    from slackwater.lab.advice import named
+    from slackwater.lab.figures import Line
+
+    rows = _goals(advisor)
+    rows += [
+        (named(Slack(slack), advisor.unit), advisor.target, outcome)
+        for slack, _, outcome in _slacks(advisor)
+    ]
+    lines = [
+        Line("rows", advisor.rows, "rows"),
+        Line("true results", advisor.true, "results"),
+        Line("largest delay", advisor.largest_delay, advisor.unit),
+    ]
+    for name, target, outcome in rows:
+        lines += [
+            Line(f"{name}: recall", round(outcome.recall, 6), "share"),
+            Line(f"{name}: Φ({target:g})", round(outcome.phi(target), 6), "share"),
+            Line(f"{name}: average K", round(outcome.average_slack, 3), advisor.unit),
+            Line(f"{name}: average latency", round(outcome.average_latency, 3), advisor.unit),
+        ]
+    best = [(f"K*({t:g})", advisor.best_slack(t)) for t in advisor.targets]
+    return lines + [Line(name, slack, advisor.unit) for name, slack in best]
+
+
+def _print(recording: Recording, advisor: Advisor) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from slackwater.lab.advice import sentence
+
+    def time(value: float) -> str:
+        return duration(value, advisor.unit)
+
+    console = out()
+    console.print(
+        f"{recording.title}: {advisor.rows:,} rows, {advisor.true:,} true results, delays up to "
+        f"{time(advisor.largest_delay)}.",
+        highlight=False,
+    )
+    table = Table(
+        caption=_CAPTION.format(over=advisor.over, target=advisor.target),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("\ngoal", no_wrap=True)
+    for name in ("\nrecall", "\nΦ", "average\nK", "average\nlatency"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("\nK* of", no_wrap=True)
+    for name, target, outcome in _goals(advisor):
+        is_asked = name == f"Recall({advisor.target:g})"
+        table.add_row(
+            name, *_cells(outcome, target, time), "", style="bold" if is_asked else "",
+            end_section=name in (f"Recall({advisor.targets[-1]:g})", "MaxSlack()"),
+        )  # fmt: skip
+    for slack, best, outcome in _slacks(advisor):
+        row = f"Slack({time(slack)})", *_cells(outcome, advisor.target, time), best
+        table.add_row(*row, style="" if best else "dim")
+    console.print(table)
+    console.print("\n" + sentence(advisor, time), highlight=False)
+
+
+def _cells(outcome: Outcome, target: float, time: Callable[[float], str]) -> list[str]:
+    return [
+        f"{outcome.recall:.2%}",
+        f"{outcome.phi(target):.0%}",
+        time(outcome.average_slack),
+        time(outcome.average_latency),
+    ]
