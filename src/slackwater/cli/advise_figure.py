@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
-from numpy.typing import NDArray
 
 from slackwater.goal import InputQuantile, MaxSlack, NoSlack, Slack
 from slackwater.lab.advice import Advisor, Outcome
@@ -19,6 +18,7 @@ from slackwater.units import to_units
 _OURS, _QUANTILE, _FIXED, _ENDS = "#1f5fbf", "#c0392b", "#8c8c8c", "#444444"
 _TEXT, _GRID = "#333333", "#e6e6e6"
 _LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
+_SHORT_MS = 180_000  # what is shorter is drawn in seconds
 _LEAST_LOSS = 1e-4  # the axis ends here: what is better is drawn there
 
 
@@ -78,8 +78,8 @@ def _dress_curve(ax: Axes, advisor: Advisor, fixed: tuple[list[float], list[floa
     ax.xaxis.set_minor_locator(NullLocator())
     low, high = min(fixed[0]), max(fixed[0])
     ax.set_xlim(low / 3.5, high * 3)
-    middle = len(fixed[0]) * 2 // 3
-    _name(ax, "any fixed slack", (fixed[0][middle], fixed[1][middle]), (10, -8), "#777777")
+    at = (fixed[0][-3:][0], fixed[1][-3:][0])  # where no other goal is likely to be
+    _name(ax, "any fixed slack", at, (-8, 3), "#777777")
     _level(ax, 1 - advisor.target, f"target {100 * advisor.target:.4g} %")
     _dress(ax, "Recall of the whole recording, by what it costs", "recall")
     ax.set_xlabel("average latency of a result", fontsize=9, color=_TEXT)
@@ -96,11 +96,13 @@ def _draw_time(above: Axes, below: Axes, advisor: Advisor) -> None:
         (quantile, _QUANTILE, f"InputQuantile({advisor.target:g})"),
         (ours, _OURS, f"Recall({advisor.target:g})"),
     )
+    start, end = (ours.ts[0], ours.ts[-1]) if len(ours.ts) else (0, 0)
+    is_short = end - start < _SHORT_MS * per_ms
     for outcome, colour, name in lines:
-        minutes = _minutes(outcome.ts, ours.ts, per_ms)
-        above.plot(minutes, 100 * outcome.recalls, color=colour, linewidth=1.4, label=name)
+        x = (outcome.ts - start) / per_ms / (1_000 if is_short else 60_000)
+        above.plot(x, 100 * outcome.recalls, color=colour, linewidth=1.4, label=name)
         k = np.maximum(outcome.slacks / per_ms, 1.0)
-        below.step(minutes, k, where="post", color=colour, linewidth=1.4)
+        below.step(x, k, where="post", color=colour, linewidth=1.4)
     best = advisor.best_slack(advisor.target) / per_ms
     below.axhline(
         max(best, 1.0), color=_ENDS, linewidth=1.0, linestyle="--",
@@ -123,12 +125,7 @@ def _draw_time(above: Axes, below: Axes, advisor: Advisor) -> None:
     below.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=7))
     below.yaxis.set_major_formatter(FuncFormatter(lambda ms, _: _time(ms)))
     below.yaxis.set_minor_locator(NullLocator())
-    below.set_xlabel("event time [min]", fontsize=9, color=_TEXT)
-
-
-def _minutes(ts: NDArray[np.int64], all_ts: NDArray[np.int64], per_ms: int) -> NDArray[np.float64]:
-    start = all_ts[0] if len(all_ts) else 0
-    return np.asarray((ts - start) / per_ms / 60_000)
+    below.set_xlabel(f"event time [{'s' if is_short else 'min'}]", fontsize=9, color=_TEXT)
 
 
 # ---- parts

@@ -30,7 +30,7 @@ def demo(
         Path | None, typer.Option(help="Write the streams here, and leave them.")
     ] = None,
     embedded: Annotated[
-        bool, typer.Option("--embedded", help="Compare slacks in this process, without Spark.")
+        bool, typer.Option("--embedded", help="Compare goals in this process, without Spark.")
     ] = False,
     json: Json = False,
 ) -> None:
