@@ -210,6 +210,28 @@ def test_csv_and_json_files_say_the_same(folder, header):
     assert values(of_job(folder, "--over", "2 s", "--json", format="json")) == expected
 
 
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_times_in_text_files_may_have_a_zone(folder, zone):
+    expected = values(of_job(folder, "--over", "2 s", "--json"))
+    times = [
+        str(ts).replace("T", " ") + zone for ts in tables()["a"]["ts"].to_numpy().astype("M8[ms]")
+    ]
+    for file in (folder / "a").iterdir():
+        file.unlink()
+    text = tables()["a"].set_column(0, "ts", pa.array(times))
+    job = JOB.replace("ts long", "ts timestamp", 1)
+    for form in ("csv", "json"):
+        file = folder / "a" / f"a.{form}"
+        if form == "csv":
+            options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+            pyarrow.csv.write_csv(text, file, options)
+        else:
+            file.write_text("\n".join(map(json.dumps, text.to_pylist())))
+        (folder / "job.toml").write_text(job.format(**USUAL | {"format": form}), encoding="utf-8")
+        assert values(advise(folder / "job.toml", "--over", "2 s", "--json")) == expected
+        file.unlink()
+
+
 def test_a_figure_is_written(folder):
     figure = folder / "new" / "advice.png"
     result = of_files(folder, "--over", "2 seconds", "--plot", figure)

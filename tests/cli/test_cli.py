@@ -52,7 +52,9 @@ def figures(result):
     return sheet
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["run"], ["advise"], ["bench"], ["bench", "core"]])
+@pytest.mark.parametrize(
+    "command", [[], ["demo"], ["run"], ["advise"], ["bench"], ["bench", "core"]]
+)
 def test_help_explains_each_command(command):
     result = run(*command, "--help")
     assert result.exit_code == 0

@@ -103,7 +103,7 @@ def _read(
     oldest_first = sorted(files, key=lambda file: (file.stat().st_mtime_ns, str(file)))
     try:
         tables = [_table(file, form, types, options) for file in oldest_first]
-        return pa.concat_tables(tables, promote_options="default")
+        return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowKeyError) as error:
         msg = f"{where} {str(error).splitlines()[0]}"
         raise JobFileError(msg) from error
@@ -126,7 +126,9 @@ def _table(file: Path, form: str, types: dict[str, Any], options: dict[str, str]
     has_header = not types or options.get("header", "").lower() == "true"
     reading = csv.ReadOptions(column_names=None if has_header else list(types))
     parsing = csv.ParseOptions(delimiter=options.get("sep", options.get("delimiter", ",")))
-    converting = csv.ConvertOptions(column_types=known)
+    # Whether times have a zone is seen in the file; Arrow wants to know it, Spark does not.
+    plain = {name: kind for name, kind in known.items() if not pa.types.is_timestamp(kind)}
+    converting = csv.ConvertOptions(column_types=plain)
     return csv.read_csv(file, reading, parsing, converting)
 
 
