@@ -145,7 +145,8 @@ def test_a_watch_leaves_other_queries_alone_and_knows_when_its_own_has_ended():
     assert (watch.lines, watch.ended.is_set()) == ([], True)
     assert watch.cells() == ["mine", "0", "0", "–", "–", "–", "–", "–"]
     watched(watch, (10, 5, {"metrics": TOLD}), (0, 7, {}))
-    assert watch.cells() == ["mine", "2", "10", "2,000", "90", "7", "1 s", "92.0% / 95%"]
+    assert watch.cells() == ["mine", "2", "10", "2,000", "90", "7", "1 s", "92.0%"]
+    assert watch.asked == "mine: recall 92.0% so far, 95% is asked for"
 
 
 def test_quick_bench_has_every_figure_and_promises_nothing():

@@ -56,15 +56,6 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.1%}"
 
 
-def against(share: float | None, target: float | None) -> str:
-    """A share, and the one that is asked for, if there is one.
-
-    >>> against(0.956, 0.95), against(0.956, None), against(None, 0.995)
-    ('95.6% / 95%', '95.6%', '– / 99.5%')
-    """
-    return percent(share) + ("" if target is None else f" / {100 * target:.6g}%")
-
-
 def duration(value: float | None, unit: str = "ms") -> str:
     """A time, or a dash.
 

@@ -11,7 +11,7 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from slackwater.cli.console import against, count, duration
+from slackwater.cli.console import count, duration, percent
 from slackwater.cli.local_spark import FailedError, explained
 
 if TYPE_CHECKING:
@@ -86,6 +86,15 @@ class Watch:
         ms: int = sum(line["duration_ms"] for line in self.lines)
         return ms / 1000
 
+    @property
+    def asked(self) -> str | None:
+        """Which recall is asked for, beside the one so far; None: none is."""
+        told = self.metrics or {}
+        if told.get("target") is None:
+            return None
+        so_far = percent(told["recall"])
+        return f"{self.title}: recall {so_far} so far, {100 * told['target']:.6g}% is asked for"
+
     def cells(self) -> list[str]:
         """The row of the table."""
         done = f"{len(self.lines)}" + (f"/{self.expected}" if self.expected else "")
@@ -101,7 +110,7 @@ class Watch:
             count(told.get("produced")),
             count(late),
             duration(told.get("slack"), self.unit),
-            against(told.get("recall"), told.get("target")),
+            percent(told.get("recall")),
         ]
 
 
@@ -174,11 +183,15 @@ def _table(watches: Sequence[Watch]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
+    asked = [watch.asked for watch in watches if watch.asked is not None]
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),  # fits 80 columns
+        caption="\n".join(asked) or None,
+        caption_justify="left",
+    )
     table.add_column("", no_wrap=True)
-    has_target = any((watch.metrics or {}).get("target") for watch in watches)
-    recall = "recall\n/ target" if has_target else "recall"
-    for name in ("batch", "rows in", "rows/s", "results", "late", "K", recall):
+    for name in ("batch", "rows in", "rows/s", "results", "late", "K", "recall"):
         table.add_column(name, justify="right", no_wrap=True)
     for watch in watches:
         table.add_row(*watch.cells())
