@@ -184,6 +184,10 @@ def test_the_goal_of_a_job_is_the_one_in_question(folder):
     assert "Recall(0.85) gives" in said and "InputQuantile(0.85), a watermark" in said
     again = of_job(folder, "--target", "0.7", "--json", goal=goal)
     assert "Recall(0.7): Φ(0.7)" in values(again)
+    in_units = of_job(folder, "--json", goal="{recall = 0.85, over = 3000}")
+    assert "Recall(0.85): Φ(0.85)" in values(in_units)
+    refused = of_job(folder, "--target", "0", goal=goal)
+    assert "recall must be above 0 and at most 1, got 0" in refused.stderr
 
 
 def test_without_an_arrival_rows_come_in_the_order_of_the_files(folder):

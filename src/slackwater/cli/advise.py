@@ -66,10 +66,14 @@ def advise(
     else:
         recording = of_files(inputs, ts, window, on, where, arrival)
     asked = recording.query.goal
-    if isinstance(asked, Recall):
-        target, over = target or asked.target, over or str(asked.over)
-    target = 0.95 if target is None else target
-    advisor = Advisor(recording.query, recording.tables, recording.arrival, target, over)
+    wanted, period = (asked.target, asked.over) if isinstance(asked, Recall) else (0.95, None)
+    advisor = Advisor(
+        recording.query,
+        recording.tables,
+        recording.arrival,
+        wanted if target is None else target,
+        period if over is None else over,
+    )
     for step in progress(advisor.steps(), "advise", quiet=json):
         step()
     if json:

@@ -93,7 +93,8 @@ class Advisor:
         self._known: dict[Goal, Outcome] = {}
         self._best: dict[float, int] = {}
         self._span = self._measured_span()
-        self.over = over if over is not None else self._fitting_period()
+        over = self._fitting_period() if over is None else over
+        self.over = f"{over} {query.unit}" if isinstance(over, int) else over  # as people read it
         self._over = to_units(self.over, query.unit, "over")
         self._check()
         Recall(target, over=self.over).check(query.unit)
