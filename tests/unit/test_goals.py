@@ -129,12 +129,14 @@ def learnt(controller, asked, *histograms):
     for s, counts in enumerate(histograms):
         statistics.delays.histogram[s, : len(counts)] = counts
         statistics.delays.latest[s, : len(counts)] = counts
+        statistics.delays.top = max(statistics.delays.top, len(counts))
     return statistics
 
 
 def add(statistics, ts, produced, lost):
     one = np.array([ts])
-    statistics.results.add(one, np.array([produced]), one, np.array([lost]))
+    statistics.results.produce(one, np.array([produced]))
+    statistics.results.lose(one, np.array([lost]))
     statistics.produced += produced
     statistics.lost += lost
 

@@ -333,7 +333,7 @@ class Engine:
             self.statistics.join(
                 step.out.stream,
                 step.out.ts,
-                self.log.delay[step.out.event - self.log.base],
+                lambda: self.log.delay[step.out.event - self.log.base],
                 (made.position, made.n),
                 (late.position, late.lost),
             )

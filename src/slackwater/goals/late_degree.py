@@ -139,7 +139,7 @@ class LateDegreeController:
             return 0, 0
         return round(max(0, a - b) / self._width), round(max(0, b - a) / self._width)
 
-    def _windows(self, rates: list[float]) -> tuple[int, int]:
+    def _windows(self, rates: F64) -> tuple[int, int]:
         """W_A and W_B in buckets: how many of them a window holds."""
         lengths = [
             stream.window.count / max(rate, 1e-9)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from slackwater.kernels import recall as kernels
-from slackwater.kernels.records import F64, I64
+from slackwater.kernels.records import F64
 from slackwater.query import Query, Tuples
 from slackwater.stats.delays import BUCKETS, Delays
 
@@ -19,27 +17,26 @@ class RecallModel:
         self._streams = query.streams
         self._lengths = query.lengths
         m = len(query.streams)
-        self._share = np.zeros((m, BUCKETS))
-        self._fill = np.zeros((m, BUCKETS + 1))
+        self._share = np.ones((m, 1))
+        self._fill = np.zeros((m, 2))
         self._lead = np.zeros(m, np.int64)
         self._window = np.ones(m)
         self._granularity = 1
         self._most = 0
 
-    def learn(self, delays: Delays, histogram: I64 | None = None) -> None:
-        """Go by `delays`, or by another histogram of the same streams."""
+    def learn(self, delays: Delays) -> None:
+        """Go by `delays`."""
         self._granularity = delays.granularity
         self._lead = delays.leads()
         self._window = self._windows(delays.rates()) / self._granularity
-        self.learn_from(delays.histogram if histogram is None else histogram)
+        self._most = delays.largest
+        if self._most >= self._share.shape[1]:
+            buckets = min(BUCKETS, 2 * self._most)
+            self._share = np.zeros((len(self._lead), buckets))
+            self._fill = np.zeros((len(self._lead), buckets + 1))
+        kernels.running_sums(delays.histogram, self._share, self._fill)
 
-    def learn_from(self, histogram: I64) -> None:
-        """Go by another delay histogram; all else stays."""
-        kernels.running_sums(histogram, self._share, self._fill)
-        seen = np.flatnonzero(histogram.any(axis=0))
-        self._most = int(seen[-1]) if len(seen) else 0
-
-    def _windows(self, rates: Sequence[float]) -> F64:
+    def _windows(self, rates: F64) -> F64:
         """Lengths of the windows in units; a tuple-count window is as long as its tuples take."""
         return np.array([
             stream.window.count / max(rate, 1e-9) if isinstance(stream.window, Tuples) else length

@@ -119,15 +119,14 @@ class RecallController:
             for row in (lost, expected, true)
         )
         in_period = max(1, self._over // (_BLOCK * self.every))
-        period = np.ones(min(blocks, in_period))
-        total = np.convolve(true, period, "valid")
+        period = min(blocks, in_period)
+        total = _sliding(true, period)
         some = total > 0
         if not some.any():
             return 0.0
-        mean = np.mean(np.convolve(expected, period, "valid")[some] / total[some])
-        squares = np.convolve((lost - expected) ** 2, period, "valid")[some] / total[some] ** 2
-        variance = np.mean(squares) * len(period) / in_period
-        return sqrt(float(variance) / max(float(mean), 1e-12))
+        mean = float(np.mean(_sliding(expected, period)[some] / total[some]))
+        squares = _sliding((lost - expected) ** 2, period)[some] / total[some] ** 2
+        return sqrt(float(np.mean(squares)) * period / in_period / max(mean, 1e-12))
 
     def _allowed(self, measured: Measured) -> float:
         """The loss that the model may predict: x with x + deviations of x = 1 - Γ, unscaled."""
@@ -144,3 +143,9 @@ class RecallController:
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._since, self._predicted = state["since"], state["predicted"]
+
+
+def _sliding(values: F64, n: int) -> F64:
+    """Sums of `n` values in a row."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    return np.asarray(sums[n:] - sums[:-n])

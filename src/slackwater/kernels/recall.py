@@ -19,7 +19,7 @@ def running_sums(histogram, share, fill):
     buffer of d; `fill` the sum of `share` below d. A stream of which nothing is known counts as in
     order.
     """
-    m, buckets = histogram.shape
+    m, buckets = share.shape  # of the histogram's; there is nothing in the others
     for s in range(m):
         total = 0
         for d in range(buckets):

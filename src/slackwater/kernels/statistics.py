@@ -9,8 +9,8 @@ from slackwater.kernels.records import BEFORE, KEY, NONE, STREAM, TS
 
 # columns of `tally`, one row per stream
 COUNT = 0  # events
-MEAN = 1  # of the signal that ADWIN watches
-SPREAD = 2  # sum of its squared deviations from the mean
+SIGNAL = 1  # sum of what ADWIN watches
+SQUARES = 2  # sum of its squares
 LED = 3  # events that came when every stream had begun
 LEAD = 4  # sum of their leads over the slowest stream (K_sync)
 TALLY_LENGTH = 5
@@ -39,16 +39,18 @@ def observe(at, end, granularity, finest, arrivals, local, signal, histogram, ta
         slowest = local[s]
         for other in range(m):
             slowest = min(slowest, local[other])
-        bucket = delay_bucket(arrivals.delay[place], granularity, histogram.shape[1])
-        histogram[s, bucket] += 1
         tally[s, COUNT] += 1
         if slowest > BEFORE:
             tally[s, LED] += 1
             tally[s, LEAD] += local[s] - slowest
-        seen = signal[delay_bucket(arrivals.delay[place], finest, signal.shape[0])]
-        away = seen - tally[s, MEAN]
-        tally[s, MEAN] += away / tally[s, COUNT]
-        tally[s, SPREAD] += away * (seen - tally[s, MEAN])
+        delay = arrivals.delay[place]
+        if delay == 0:  # most are; the signal of no delay is 0
+            histogram[s, 0] += 1
+            continue
+        histogram[s, delay_bucket(delay, granularity, histogram.shape[1])] += 1
+        seen = signal[delay_bucket(delay, finest, signal.shape[0])]
+        tally[s, SIGNAL] += seen
+        tally[s, SQUARES] += seen * seen
 
 
 FEWEST = 5.0  # numbers on each side of a cut
@@ -88,3 +90,24 @@ def has_cut(parts, delta):
         if apart > sqrt(2.0 * share * variance * confidence) + 2.0 / 3.0 * share * confidence:
             return True
     return False
+
+
+@kernel
+def is_beyond(means, n, sign, slight):
+    """Whether the mean of the last `n` is above the range of all such means before them.
+
+    By half of that range, and not just by a `slight` difference; below it if `sign` is -1.
+    """
+    high = -1e300
+    low = 1e300
+    last = 0.0
+    for end in range(n, means.shape[0] + 1):
+        mean = 0.0
+        for i in range(end - n, end):
+            mean += sign * means[i] / n
+        if end == means.shape[0]:
+            last = mean
+        elif end <= means.shape[0] - n:
+            high = max(high, mean)
+            low = min(low, mean)
+    return last > high + max((high - low) / 2, slight)

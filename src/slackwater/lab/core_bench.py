@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,9 +22,11 @@ from slackwater.engine.engine import Engine
 from slackwater.engine.metrics import Metrics
 from slackwater.engine.replay import recorded
 from slackwater.events import Batch
-from slackwater.goal import NoSlack, Slack
+from slackwater.goal import NoSlack, Recall, Slack
+from slackwater.goals.choice import controller_for
+from slackwater.goals.controller import Controller, Interval
 from slackwater.lab.figures import Line
-from slackwater.lab.workloads import soccer, uniform_keys, zipf_streams
+from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater.query import Query, Stream, join
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
@@ -200,6 +203,51 @@ def _window_independence(setting: Setting, select: str, name: str) -> Iterator[L
     yield Line(f"ten times the window, {name}: results", _round(more), "times")
 
 
+def _goal(setting: Setting) -> Iterator[Line]:
+    """What it costs to choose K: the same join with the K that the goal would choose anyway."""
+    query, tables = _pairs(setting, "count")
+    asked = Timed(replace(query, goal=Recall(0.95)), tables).run()
+    given = Timed(replace(query, goal=Slack(asked.metrics.slack)), tables)
+    for _ in range(setting.runs):
+        asked.run()
+        given.run()
+    more = _round(asked.best / given.best - 1)
+    yield Line("all bookkeeping of a goal", more, "of the time", ceiling=setting.at_most(0.2))
+
+
+def _adaptation(setting: Setting) -> Iterator[Line]:
+    """How long a controller takes to choose K; four streams, delays of up to 20 s."""
+    tables = star_streams(1 if setting.quick else 30, setting.seed)
+    streams = [Stream(name, ts="ts", window="3 s") for name in tables]
+    equal = ["s1.a1 = s2.a1", "s1.a2 = s3.a2", "s1.a3 = s4.a3"]
+    query = join(*streams, on=equal, goal=Recall(0.99), select="count")
+    batch, _ = recorded(query, tables, "arrival")
+    schemas = dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
+    clocked = Clocked(controller_for(query))
+    engine = Engine(query, schemas, clocked)
+    engine.feed(batch)
+    average = _round(1000 * sum(clocked.seconds[1:]) / max(1, len(clocked.seconds) - 1))
+    yield Line("adaptation step, m = 4", average, "ms", ceiling=setting.at_most(0.2))
+
+
+class Clocked:
+    """A controller that notes how long it took."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self.seconds: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._controller, name)
+
+    def next_slack(self, interval: Interval) -> int:
+        """As the controller does."""
+        start = perf_counter()
+        slack = self._controller.next_slack(interval)
+        self.seconds.append(perf_counter() - start)
+        return slack
+
+
 def _round(value: float) -> float:
     return round(value, 4)
 
@@ -216,6 +264,8 @@ CASES = (
     Case("three-way join, counting", _three_way),
     Case("D×3 of ICDE16", _dx3),
     Case("a condition on each pair", _condition),
+    Case("a goal beside a fixed slack", _goal),
+    Case("choosing K", _adaptation),
     Case("cold start", _cold_start),
     Case(
         "ten times the window, counting",

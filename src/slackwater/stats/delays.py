@@ -53,9 +53,11 @@ class Delays:
         self.changed = BEFORE  # when the last change was noticed
         self.granularity = granularity  # of delays, in units; grows when delays do
         self._finest = granularity
+        self.top = 0  # no bucket beyond this has been used
         self.every = every  # length of an adaptation interval
         self._local = np.full(m, BEFORE)
         self._novelty = [Novelty() for _ in range(m)] if steady else None
+        self._totals = np.zeros((m, 4))  # events, events with a lead, leads, time: over the windows
         self._adwin = [Adwin(Past.with_, most_chunks=MOST_INTERVALS) for _ in range(m)]
         self.histogram = np.zeros((m, BUCKETS), np.int64)  # over the windows
         self.latest = np.zeros((m, BUCKETS), np.int64)  # of the last interval
@@ -69,6 +71,7 @@ class Delays:
         """
         while max_delay > self.granularity * (BUCKETS - 1):
             self._widen()
+        self.top = -(-max_delay // self.granularity)
         kernels.observe(
             begin, end, self.granularity, self._finest, arrivals, self._local, _SIGNAL, self._now,
             self._tally,
@@ -80,16 +83,20 @@ class Delays:
         self._end = end
         news = 0
         for s, adwin in enumerate(self._adwin):
-            size, mean, spread, led, lead = self._tally[s].tolist()
+            size, total, squares, led, lead = self._tally[s].tolist()
+            if not size:
+                continue  # silence is no sample
+            mean = total / size
+            spread = max(0.0, squares - mean * total)
             past = Past(self._now[s].copy(), int(size), int(led), lead, span)
             if self._novelty is None:
                 chunk = Chunk(int(size), mean, spread, past)
             else:
-                chunk = Chunk(min(int(size), 1), mean, 0.0, past)
-                news = max(news, self._novelty[s].add(mean) if size else 0)
-            self.histogram[s] += self._now[s]
+                chunk = Chunk(1, mean, 0.0, past)
+                news = max(news, self._novelty[s].add(mean))
+            self._count(s, past, 1)
             for gone in adwin.add(chunk):
-                self.histogram[s] -= gone.payload.histogram
+                self._count(s, gone.payload, -1)
         if news:
             self._forget(news)
             self.changed = end
@@ -101,28 +108,32 @@ class Delays:
         """Keep the `latest` intervals only: something has changed."""
         for s, adwin in enumerate(self._adwin):
             for gone in adwin.forget(latest):
-                self.histogram[s] -= gone.payload.histogram
+                self._count(s, gone.payload, -1)
+
+    def _count(self, s: int, past: Past, times: int) -> None:
+        self.histogram[s] += times * past.histogram
+        self._totals[s] += np.multiply(times, past[1:])
 
     # ---- what is known
 
     @property
     def counts(self) -> list[int]:
         """How many events of each stream are in its window."""
-        return [_size(adwin) for adwin in self._adwin]
+        return [int(n) for n in self._totals[:, 0]]
 
     @property
     def largest(self) -> int:
         """The largest delay in the windows, in buckets."""
-        seen = np.flatnonzero(self.histogram.any(axis=0))
+        seen = np.flatnonzero(self.histogram[:, : self.top + 1].any(axis=0))
         return int(seen[-1]) if len(seen) else 0
 
-    def rates(self) -> list[float]:
+    def rates(self) -> F64:
         """Events per unit of time."""
-        return [_size(adwin) / max(1, _span(adwin)) for adwin in self._adwin]
+        return np.asarray(self._totals[:, 0] / np.maximum(self._totals[:, 3], 1))
 
     def leads(self) -> I64:
         """K_sync of each stream in buckets: its average lead, beyond that of the slowest."""
-        leads = np.array([_lead(adwin) for adwin in self._adwin])
+        leads = self._totals[:, 2] / np.maximum(self._totals[:, 1], 1)
         return np.asarray(np.rint((leads - leads.min()) / self.granularity), np.int64)
 
     def _widen(self) -> None:
@@ -145,6 +156,7 @@ class Delays:
         return {
             "granularity": self.granularity,
             "end": self._end,
+            "top": self.top,
             "changed": self.changed,
             "local": self._local.tolist(),
             "windows": [
@@ -153,38 +165,25 @@ class Delays:
             "latest": [_sparse(h) for h in self.latest],
             "now": [_sparse(h) for h in self._now],
             "tally": self._tally.tolist(),
-            "novelty": [novelty.means for novelty in self._novelty or ()],
+            "novelty": [novelty.means.tolist() for novelty in self._novelty or ()],
         }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.granularity = state["granularity"]
         self._end = state["end"]
+        self.top = state["top"]
         self.changed = state["changed"]
         self._local[:] = state["local"]
         for s, adwin in enumerate(self._adwin):
             adwin.rows = [[_chunk(plain) for plain in row] for row in state["windows"][s]]
-            self.histogram[s] = sum(
-                (c.payload.histogram for c in adwin.chunks), np.zeros(BUCKETS, np.int64)
-            )
+            for chunk in adwin.chunks:
+                self._count(s, chunk.payload, 1)
             self.latest[s] = _dense(state["latest"][s])
             self._now[s] = _dense(state["now"][s])
         self._tally[:] = state["tally"]
         for novelty, means in zip(self._novelty or (), state["novelty"], strict=True):
-            novelty.means = means
-
-
-def _size(adwin: Adwin) -> int:
-    return sum(chunk.payload.size for chunk in adwin.chunks)
-
-
-def _span(adwin: Adwin) -> int:
-    return sum(chunk.payload.span for chunk in adwin.chunks)
-
-
-def _lead(adwin: Adwin) -> float:
-    past = [chunk.payload for chunk in adwin.chunks]
-    return float(sum(p.lead for p in past) / max(1, sum(p.led for p in past)))
+            novelty.means = np.array(means, np.float64)
 
 
 def _halved(histogram: I64) -> I64:

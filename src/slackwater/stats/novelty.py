@@ -15,7 +15,10 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
+
+from slackwater.kernels.records import F64
+from slackwater.kernels.statistics import is_beyond
 
 WORSE = 2  # intervals that must be worse
 BETTER = 5  # intervals that must be better
@@ -28,23 +31,13 @@ class Novelty:
     """The means of the latest intervals, since the last news."""
 
     def __init__(self) -> None:
-        self.means: list[float] = []
+        self.means: F64 = np.empty(0)
 
     def add(self, mean: float) -> int:
         """Add the mean of an interval; return how many of the latest intervals are news."""
-        self.means.append(mean)
-        del self.means[:-_MOST]
-        for n, sign in ((WORSE, 1), (BETTER, -1)):
-            if _is_new([sign * x for x in self.means], n):
-                del self.means[:-n]
+        self.means = np.append(self.means[1 - _MOST :], mean)
+        for n, sign in ((WORSE, 1.0), (BETTER, -1.0)):
+            if len(self.means) >= _FEWEST + n and is_beyond(self.means, n, sign, _SLIGHT):
+                self.means = self.means[-n:]
                 return n
         return 0
-
-
-def _is_new(means: Sequence[float], n: int) -> bool:
-    """Whether the mean of the last `n` lies above the range of all such means before them."""
-    if len(means) < _FEWEST + n:
-        return False
-    past = [sum(means[i : i + n]) / n for i in range(len(means) - 2 * n + 1)]
-    high, low = max(past), min(past)
-    return sum(means[-n:]) / n > high + max((high - low) / 2, _SLIGHT)

@@ -13,59 +13,88 @@ import numpy as np
 
 from slackwater.kernels.records import F64, I64
 
+PRODUCED, LOST, PREDICTED = range(3)
+
 
 class Results:
-    """Bins of width `every` for the last `keep` of them."""
+    """Bins of width `every`: the last `keep` of them."""
 
     def __init__(self, every: int, keep: int) -> None:
         self.every = every
         self._keep = keep
-        self.first = 0  # number of the first bin
-        self.counts = np.zeros((3, 0))  # produced, lost, predicted loss as a share
+        self._first = 0  # number of the first bin; some may be older than is promised
+        self._n = 0  # how many there are
+        self._bins = np.zeros((3, 2 * keep))  # produced, lost, predicted loss as a share
 
-    def add(self, made_ts: I64, made: I64, lost_ts: I64, lost: I64) -> None:
-        """Results that were produced, and results that were lost."""
-        for row, ts, n in ((0, made_ts, made), (1, lost_ts, lost)):
-            if len(ts) == 0:
-                continue
-            bins = ts // self.every
-            self._reach(int(bins.min()), int(bins.max()))
-            inside = bins >= self.first
-            weights = np.bincount(bins[inside] - self.first, weights=n[inside])
-            self.counts[row, : len(weights)] += weights
+    @property
+    def first(self) -> int:
+        """The first bin that is known; bin n begins at ``n * every``."""
+        return self._first + max(0, self._n - self._keep)
+
+    def produce(self, ts: I64, n: I64) -> None:
+        """So many results were produced at these times, which ascend."""
+        if len(ts) == 0:
+            return
+        low, high = int(ts[0]) // self.every, int(ts[-1]) // self.every
+        self._reach(low, high)
+        starts = np.searchsorted(ts, np.arange(low, high + 1) * self.every)
+        sums = np.concatenate([[0], np.cumsum(n)])[np.append(starts, len(ts))]
+        self._add(PRODUCED, low, np.diff(sums))
+
+    def lose(self, ts: I64, n: I64) -> None:
+        """So many results were lost with events of these times."""
+        if len(ts) == 0:
+            return
+        numbers = ts // self.every
+        low = int(numbers.min())
+        self._reach(low, int(numbers.max()))
+        self._add(LOST, low, np.bincount(numbers - low, weights=n))
+
+    def _add(self, row: int, low: int, sums: F64 | I64) -> None:
+        """Add `sums` to the bins from `low` on, where there are any."""
+        missing = max(0, self._first - low)
+        at = low + missing - self._first
+        self._bins[row, at : at + max(0, len(sums) - missing)] += sums[missing:]
 
     def predict(self, begin: int, end: int, loss: float) -> None:
         """From `begin` to `end` a share `loss` of the results should be lost."""
         low, high = begin // self.every, end // self.every
         self._reach(max(low, high - self._keep), high)
-        self.counts[2, max(0, low - self.first) : high - self.first + 1] = loss
+        self._bins[PREDICTED, max(0, low - self._first) : high - self._first + 1] = loss
 
     def between(self, begin: int, end: int) -> F64:
         """(produced, lost, predicted loss) of the bins within [begin, end)."""
-        low = max(0, -(-begin // self.every) - self.first)
-        high = max(low, end // self.every - self.first)
-        return self.counts[:, low:high]
+        low = max(-(-begin // self.every), self.first) - self._first
+        high = min(self._n, max(low, end // self.every - self._first))
+        return self._bins[:, low:high]
 
     def _reach(self, low: int, high: int) -> None:
         """Have the bins up to `high`, and from `low` if that is not too long ago."""
-        n = self.counts.shape[1]
-        if n == 0:
-            self.first = low
-        more_before = min(max(0, self.first - low), max(0, self._keep - n))
-        more_behind = max(0, high + 1 - self.first - n)
-        if more_before or more_behind:
-            self.counts = np.pad(self.counts, ((0, 0), (more_before, more_behind)))
-            self.first -= more_before
-        if self.counts.shape[1] > 2 * self._keep:
-            gone = self.counts.shape[1] - self._keep
-            self.counts = self.counts[:, gone:].copy()
-            self.first += gone
+        if self._n == 0:
+            self._first = low
+        before = min(max(0, self._first - low), max(0, self._keep - self._n))
+        if before:
+            self._bins[:, before:] = self._bins[:, : self._bins.shape[1] - before].copy()
+            self._bins[:, :before] = 0
+            self._first -= before
+            self._n += before
+        self._n = max(self._n, high + 1 - self._first)
+        gone = self._n - self._keep
+        if self._n > self._bins.shape[1]:
+            kept = self._bins[:, gone:].copy()
+            self._bins[:] = 0
+            self._bins[:, : kept.shape[1]] = kept[:, : self._keep]
+            self._first += gone
+            self._n = self._keep
 
     def state(self) -> dict[str, Any]:
         """All of it as plain data."""
-        return {"first": self.first, "counts": self.counts.tolist()}
+        kept = self._bins[:, max(0, self._n - self._keep) : self._n]
+        return {"first": self.first, "bins": kept.tolist()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self.first = state["first"]
-        self.counts = np.array(state["counts"]).reshape(3, -1)
+        bins = np.array(state["bins"]).reshape(3, -1)
+        self._first, self._n = state["first"], bins.shape[1]
+        self._bins[:] = 0
+        self._bins[:, : self._n] = bins

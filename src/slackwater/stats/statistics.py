@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class Statistics:
         self,
         stream: I64,
         ts: I64,
-        delay: I64,
+        delays: Callable[[], I64],
         made: tuple[I64, I64],
         late: tuple[I64, I64],
     ) -> None:
@@ -64,7 +65,8 @@ class Statistics:
         `made` and `late` have the positions of the events that made results, or were late, and how
         many results they made, or lost.
         """
-        self.results.add(ts[made[0]], made[1], ts[late[0]], late[1])
+        self.results.produce(ts[made[0]], made[1])
+        self.results.lose(ts[late[0]], late[1])
         self.produced += int(made[1].sum())
         self.lost += int(late[1].sum())
         if self.productivity is None:
@@ -73,7 +75,7 @@ class Statistics:
         results[made[0]] = made[1]
         is_late[late[0]] = 1
         g = self.delays.granularity
-        self.productivity.join(stream, ts, delay, results, is_late, g)
+        self.productivity.join(stream, ts, delays(), results, is_late, g)
 
     def fits(self, state: dict[str, Any] | None) -> bool:
         """Whether these are statistics of the same kind."""
