@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
-from slackwater.goal import MaxSlack, Slack
+from slackwater.goal import MaxSlack, Recall, Slack
 from slackwater.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.query import Query, Stream, Tuples, join
+from slackwater.stats.novelty import Novelty
 
 _ROWS = {"ts": [1, 4, 3, 5, 12, 8], "k": [1, 1, 2, 1, 2, 1], "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]}
 
@@ -24,6 +25,8 @@ def _queries() -> list[Query]:
         join(a, b, on="k", goal=Slack(1)),
         join(a, b, where="abs(a.x - b.x) < 1", goal=MaxSlack(), late="emit"),
         join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
+        join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1)),
+        join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1, model="noneqsel")),
     ]
 
 
@@ -40,6 +43,9 @@ def warm() -> None:
         engine.flush()
         engine.metrics()
     _hashing(table)
+    novelty = Novelty()
+    for _ in range(30):
+        novelty.add(0.0)
 
 
 def _hashing(table: pa.Table) -> None:
