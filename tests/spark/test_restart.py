@@ -93,9 +93,13 @@ def test_killing_the_driver_at_any_moment_changes_nothing(spark, tmp_path, name)
 
 
 def launch(folder, cores, name):
+    """A driver of its own, in a group of its own; a classic one even where this is Connect."""
     command = [sys.executable, driver.__file__, str(folder), str(cores), name]
+    classic = {k: v for k, v in os.environ.items() if "REMOTE" not in k and "CONNECT" not in k}
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, start_new_session=True, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(
+        command, start_new_session=True, stdout=quiet, stderr=quiet, env=classic
+    )
 
 
 def wait_for(file, victim, seconds=120):
