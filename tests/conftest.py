@@ -26,6 +26,9 @@ for name, count in profiles.EXAMPLES.items():
     )
 settings.load_profile(profiles.PROFILE)
 
+# All tests share one JVM, whichever of them starts it; rows of 65 MB need more than Spark's 1 GB.
+os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
+
 # Spark finds its Java here where the system has none; see tools/ensure_java.py.
 if (Path(sys.prefix) / "bin" / "java").exists():
     os.environ["JAVA_HOME"] = sys.prefix

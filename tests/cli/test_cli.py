@@ -29,6 +29,8 @@ CORE = [  # names never change, or figures cannot be compared across versions
     "D×3, K = 0: time",
     "D×3, K = 0: results",
     "two-way dist() < 5",
+    "all bookkeeping of a goal",
+    "adaptation step, m = 4",
     "cold start",
     "ten times the window, counting: time",
     "ten times the window, counting: results",

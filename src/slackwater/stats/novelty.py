@@ -9,8 +9,8 @@ intervals if things got worse, after five if they got better.
 >>> calm, burst = [0.1, 0.12, 0.11, 0.1], [0.4, 0.3]
 >>> [novelty.add(x) for x in (calm + burst) * 5] == [0] * 30
 True
->>> [novelty.add(x) for x in (0.7, 0.7, 0.7)]
-[0, 2, 0]
+>>> [novelty.add(x) for x in (0.1, 0.7, 0.7)]
+[0, 0, 2]
 """
 
 from __future__ import annotations
