@@ -12,6 +12,10 @@ from slackwater.cli.console import Json, Seed, out, print_json, progress
 if TYPE_CHECKING:
     from slackwater.lab.figures import Line
 
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
+]
+
 app = typer.Typer(help="Measure the speed of this installation.", no_args_is_help=True)
 
 
@@ -24,46 +28,42 @@ def _bench() -> None:
 def core(
     json: Json = False,
     seed: Seed = 1,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
-    ] = False,
+    quick: Quick = False,
 ) -> None:
     """Measure the join without Spark; exit with 1 if it is slower than promised."""
     from slackwater.lab.core_bench import CASES, Setting
-    from slackwater.lab.figures import sheet
 
     setting = Setting(seed, quick)
     cases = progress([(case.title, case) for case in CASES], "bench core", quiet=json)
     lines = [line for case in cases for line in case.measure(setting)]
-    if json:
-        print_json(sheet("bench core --quick" if quick else "bench core", seed, lines))
-    else:
-        _print_table(lines)
-    if not all(line.ok for line in lines):
-        raise typer.Exit(1)
+    _finish("bench core", lines, json, seed, quick)
 
 
 @app.command()
 def spark(
     json: Json = False,
     seed: Seed = 1,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
-    ] = False,
+    quick: Quick = False,
 ) -> None:
     """Measure the join on Spark beside Spark's own; takes about ten minutes."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from slackwater.lab.figures import sheet
     from slackwater.lab.spark_bench import CASES, Setting
 
     with TemporaryDirectory() as folder:
         setting = Setting(seed, quick, Path(folder))
         cases = progress([(case.title, case) for case in CASES], "bench spark", quiet=json)
         lines = [line for case in cases for line in case.measure(setting)]
+    _finish("bench spark", lines, json, seed, quick)
+
+
+def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:
+    """Show the figures; fail if one of them is not as promised."""
+    from slackwater.lab.figures import sheet
+
     if json:
-        print_json(sheet("bench spark --quick" if quick else "bench spark", seed, lines))
+        print_json(sheet(f"{command} --quick" if quick else command, seed, lines))
     else:
         _print_table(lines)
     if not all(line.ok for line in lines):

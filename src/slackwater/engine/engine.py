@@ -19,7 +19,7 @@ from slackwater.engine.intake import Intake, Rejected
 from slackwater.engine.metrics import Metrics, State, StreamMetrics
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.rows import Rows
-from slackwater.errors import DataError, EngineStoppedError
+from slackwater.errors import DataError, EngineStoppedError, QueryError
 from slackwater.events import Batch
 from slackwater.goal import Goal
 from slackwater.goals.choice import controller_for
@@ -146,16 +146,15 @@ class Engine:
         self.reorder.finish(stream)
 
     def set_goal(self, goal: Goal) -> None:
-        """Ask for something else from here on; what was learnt stays, where it is of use."""
-        before = self.statistics
+        """Ask for more or less of the same from here on; what was learnt stays."""
+        if type(goal) is not type(self.query.goal) or self.statistics is None:
+            msg = f"a running goal {self.query.goal} can only get other figures, got {goal}"
+            raise QueryError(msg)
         self.query = replace(self.query, goal=goal)
         self.controller = controller_for(self.query)
-        self.statistics = self.controller.statistics(self.query)
-        if self.statistics is None:
-            self._set_slack(self.controller.start, self.reorder.top)
-            self.reorder.stop_at(None)
-        elif before is not None and self.statistics.fits(before.state()):
-            self.statistics = before
+        statistics = self.controller.statistics(self.query)
+        if statistics is not None and statistics.kind != self.statistics.kind:
+            self.statistics = statistics
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""

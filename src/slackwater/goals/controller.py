@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from slackwater.goal import InputQuantile, Latency, Recall
 from slackwater.query import Query
 from slackwater.stats.statistics import Statistics
+from slackwater.units import to_units
 
 
 @dataclass(frozen=True)
@@ -50,3 +52,33 @@ class Controller(Protocol):
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
+
+
+class Adaptive:
+    """What controllers that reconsider K have in common: their clock and resolution, in units.
+
+    They start without slack and, unless they say otherwise, have learnt nothing of their own.
+    """
+
+    follows_delay = False
+    start = 0
+
+    def __init__(self, query: Query, goal: Recall | InputQuantile | Latency) -> None:
+        self.every = to_units(goal.every, query.unit, "every")
+        self._granularity = to_units(goal.granularity, query.unit, "granularity")
+
+    def state(self) -> dict[str, Any]:
+        """Nothing of its own."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""
+
+
+class RecallSeeker(Adaptive):
+    """A controller that wants a recall over a period."""
+
+    def __init__(self, query: Query, goal: Recall) -> None:
+        super().__init__(query, goal)
+        self._over = to_units(goal.over, query.unit, "over")
+        self._target = goal.target

@@ -31,26 +31,19 @@ from typing import Any
 import numpy as np
 
 from slackwater.goal import Recall
-from slackwater.goals.controller import Interval
+from slackwater.goals.controller import Interval, RecallSeeker
 from slackwater.goals.model import RecallModel
 from slackwater.kernels.records import BEFORE
 from slackwater.query import Query
 from slackwater.stats.results import Results
 from slackwater.stats.statistics import Statistics
-from slackwater.units import to_units
 
 
-class BufferSizeManager:
+class BufferSizeManager(RecallSeeker):
     """Smallest K with γ(L, K) >= Γ'."""
 
-    follows_delay = False
-    start = 0
-
     def __init__(self, query: Query, goal: Recall) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
-        self._granularity = to_units(goal.granularity, query.unit, "granularity")
-        self._over = to_units(goal.over, query.unit, "over")
-        self._target = goal.target
+        super().__init__(query, goal)
         self._equal_selectivity = goal.model == "eqsel"
         self._model = RecallModel(query)
         self._lost: dict[int, float] = {}  # estimates by the number of the interval

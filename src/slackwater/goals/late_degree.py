@@ -38,13 +38,12 @@ from typing import Any
 import numpy as np
 
 from slackwater.goal import Recall
-from slackwater.goals.controller import Interval
+from slackwater.goals.controller import Interval, RecallSeeker
 from slackwater.kernels.records import BEFORE, F64
 from slackwater.query import Query, Tuples
 from slackwater.stats.delays import BUCKETS
 from slackwater.stats.productivity import widened
 from slackwater.stats.statistics import Statistics
-from slackwater.units import to_units
 
 _FORGOTTEN = 1e-9  # of an event
 _LONGEST = 2**20  # buckets of a window
@@ -90,17 +89,12 @@ def quality_curve(
     return np.asarray(produced / (windows[0] + windows[1] - 1))
 
 
-class LateDegreeController:
+class LateDegreeController(RecallSeeker):
     """Smallest K whose estimated quality reaches the target."""
 
-    follows_delay = False
-    start = 0
-
     def __init__(self, query: Query, goal: Recall) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
-        self._granularity = to_units(goal.granularity, query.unit, "granularity")
-        self._over = to_units(goal.over, query.unit, "over")
-        self._target, self._decay, self._overall = goal.target, goal.decay, goal.overall
+        super().__init__(query, goal)
+        self._decay, self._overall = goal.decay, goal.overall
         self._streams, self._lengths = query.streams, query.lengths
         self._width = self._granularity  # of the buckets of the records
         self._record = np.zeros((2, BUCKETS))  # R of Alg. 3

@@ -8,29 +8,20 @@ rounded to g.
 
 from __future__ import annotations
 
-from typing import Any
-
 from slackwater.goal import Latency
-from slackwater.goals.controller import Interval
+from slackwater.goals.controller import Adaptive, Interval
 from slackwater.query import Query
 from slackwater.stats.statistics import Statistics
 from slackwater.units import to_units
 
 
-class LatencyController:
+class LatencyController(Adaptive):
     """K = the limit less the lead of the fastest stream, and no less than 0."""
 
-    follows_delay = False
-
     def __init__(self, query: Query, goal: Latency) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
-        self._granularity = to_units(goal.granularity, query.unit, "granularity")
+        super().__init__(query, goal)
         self._limit = to_units(goal.limit, query.unit, "latency")
-
-    @property
-    def start(self) -> int:
-        """All of it: no lead is known yet."""
-        return self._limit
+        self.start = self._limit  # all of it: no lead is known yet
 
     def statistics(self, query: Query) -> Statistics:
         """Leads."""
@@ -41,10 +32,3 @@ class LatencyController:
         delays = interval.statistics.delays
         lead = int(delays.leads().max()) * delays.granularity
         return max(0, self._limit - lead)
-
-    def state(self) -> dict[str, Any]:
-        """Nothing of its own."""
-        return {}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""

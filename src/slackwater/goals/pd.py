@@ -24,24 +24,19 @@ from typing import Any
 import numpy as np
 
 from slackwater.goal import Recall
-from slackwater.goals.controller import Interval
+from slackwater.goals.controller import Interval, RecallSeeker
 from slackwater.kernels.records import BEFORE
 from slackwater.query import Query
 from slackwater.stats.statistics import Statistics
 from slackwater.units import to_units
 
 
-class PdController:
+class PdController(RecallSeeker):
     """K follows the measured quality."""
 
-    follows_delay = False
-    start = 0
-
     def __init__(self, query: Query, goal: Recall) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
-        self._granularity = to_units(goal.granularity, query.unit, "granularity")
-        self._over = to_units(goal.over, query.unit, "over")
-        self._target, self._overall = goal.target, goal.overall
+        super().__init__(query, goal)
+        self._overall = goal.overall
         self._kp, self._kd = (to_units(gain, query.unit, "gains") for gain in goal.gains)
         lengths = [n for n in query.lengths if n is not None]
         self._window = max(lengths, default=self.every)

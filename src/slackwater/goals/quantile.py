@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any
 
 import numpy as np
 
 from slackwater.goal import InputQuantile
-from slackwater.goals.controller import Interval
+from slackwater.goals.controller import Adaptive, Interval
 from slackwater.query import Query
 from slackwater.stats.statistics import Statistics
-from slackwater.units import to_units
 
 
-class QuantileController:
+class QuantileController(Adaptive):
     """Smallest multiple of g that a share of all delays in the ADWIN windows does not exceed."""
 
-    follows_delay = False
-    start = 0
-
     def __init__(self, query: Query, goal: InputQuantile) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
-        self._granularity = to_units(goal.granularity, query.unit, "granularity")
+        super().__init__(query, goal)
         self._target = goal.target
 
     def statistics(self, query: Query) -> Statistics:
@@ -37,10 +31,3 @@ class QuantileController:
             return interval.slack
         needed = ceil(self._target * int(within[-1]) - 1e-6)  # 0.07 * 100 is a bit above 7
         return int(np.searchsorted(within, needed)) * delays.granularity
-
-    def state(self) -> dict[str, Any]:
-        """Nothing of its own."""
-        return {}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackwater.goal import Recall
-from slackwater.goals.controller import Interval
+from slackwater.goals.controller import Interval, RecallSeeker
 from slackwater.goals.model import RecallModel
 from slackwater.kernels.records import BEFORE, F64
 from slackwater.query import Query
 from slackwater.stats.results import Results
 from slackwater.stats.statistics import Statistics
-from slackwater.units import to_units
 
 # Found on D×2, D×3 and D×4 of the lab, and the same for all of them.
 _TRUST = 10  # intervals of the allowed loss for which the model is taken at its word
@@ -44,16 +43,11 @@ class Measured(NamedTuple):
     spent: float  # the loss of the last period, as a share
 
 
-class RecallController:
+class RecallController(RecallSeeker):
     """The smallest K with which the recall over every period is at least Γ."""
 
-    follows_delay = False
-    start = 0
-
     def __init__(self, query: Query, goal: Recall) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
-        self._granularity = to_units(goal.granularity, query.unit, "granularity")
-        self._over = to_units(goal.over, query.unit, "over")
+        super().__init__(query, goal)
         self._loss = 1.0 - goal.target
         self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
         self._model = RecallModel(query)

@@ -41,7 +41,7 @@ class Statistics:
         steady: bool = False,
     ) -> None:
         self.every = every
-        self._kind = [every, granularity, profile, steady]
+        self.kind = [every, granularity, profile, steady]
         self.delays = Delays(len(query.streams), granularity, every, steady)
         self.results = Results(every, keep // every + 2)
         self.productivity = Productivity(query, every, granularity) if profile else None
@@ -79,13 +79,13 @@ class Statistics:
 
     def fits(self, state: dict[str, Any] | None) -> bool:
         """Whether these are statistics of the same kind."""
-        return state is not None and state["kind"] == self._kind
+        return state is not None and state["kind"] == self.kind
 
     def state(self) -> dict[str, Any]:
         """All of it as plain data."""
         profile = self.productivity
         return {
-            "kind": self._kind,
+            "kind": self.kind,
             "delays": self.delays.state(),
             "results": self.results.state(),
             "totals": [self.produced, self.lost],
