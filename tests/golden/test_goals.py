@@ -8,7 +8,7 @@ import slackwater as sw
 from slackwater.goals.choice import controller_for
 from slackwater.goals.late_degree import behind, quality, quality_curve
 from slackwater.goals.model import RecallModel
-from slackwater.stats.delays import BUCKETS
+from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
 from slackwater.stats.statistics import Statistics

@@ -13,8 +13,8 @@ from slackwater.engine.replay import recorded
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Interval
 from slackwater.kernels.records import BEFORE
-from slackwater.stats.delays import BUCKETS
-from slackwater.stats.productivity import Productivity, widened
+from slackwater.stats.buckets import BUCKETS, widened
+from slackwater.stats.productivity import Productivity
 
 SMALL = {"over": 1000, "every": 100, "granularity": 10}
 

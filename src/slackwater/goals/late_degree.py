@@ -41,8 +41,7 @@ from slackwater.goal import Recall
 from slackwater.goals.controller import Interval, RecallSeeker
 from slackwater.kernels.records import BEFORE, F64
 from slackwater.query import Query, Tuples
-from slackwater.stats.delays import BUCKETS
-from slackwater.stats.productivity import widened
+from slackwater.stats.buckets import BUCKETS, widened
 from slackwater.stats.statistics import Statistics
 
 _FORGOTTEN = 1e-9  # of an event

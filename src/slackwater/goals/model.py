@@ -7,7 +7,8 @@ import numpy as np
 from slackwater.kernels import recall as kernels
 from slackwater.kernels.records import F64
 from slackwater.query import Query, Tuples
-from slackwater.stats.delays import BUCKETS, Delays
+from slackwater.stats.buckets import BUCKETS
+from slackwater.stats.delays import Delays
 
 
 class RecallModel:

@@ -18,9 +18,9 @@ import numpy as np
 from slackwater.kernels import statistics as kernels
 from slackwater.kernels.records import BEFORE, F64, I64, Arrivals
 from slackwater.stats.adwin import Adwin, Chunk
+from slackwater.stats.buckets import BUCKETS, dense, sparse, widened
 from slackwater.stats.novelty import Novelty
 
-BUCKETS = 4096  # of delays; when a delay is beyond them, buckets become twice as wide
 _SIGNAL: F64 = np.log1p(np.arange(BUCKETS)) / np.log(BUCKETS)
 MOST_INTERVALS = 1024  # the past never reaches back further
 
@@ -140,11 +140,11 @@ class Delays:
         """Buckets of twice the width: those of delays (d - 1, d] and (d, d + 1] become one."""
         self.granularity *= 2
         self.histogram, self.latest, self._now = map(
-            _halved, (self.histogram, self.latest, self._now)
+            widened, (self.histogram, self.latest, self._now)
         )
         for adwin in self._adwin:
             adwin.rows = [
-                [c._replace(payload=c.payload._replace(histogram=_halved(c.payload.histogram)))
+                [c._replace(payload=c.payload._replace(histogram=widened(c.payload.histogram)))
                  for c in row]
                 for row in adwin.rows
             ]  # fmt: skip
@@ -162,8 +162,8 @@ class Delays:
             "windows": [
                 [[_plain(chunk) for chunk in row] for row in adwin.rows] for adwin in self._adwin
             ],
-            "latest": [_sparse(h) for h in self.latest],
-            "now": [_sparse(h) for h in self._now],
+            "latest": [sparse(h) for h in self.latest],
+            "now": [sparse(h) for h in self._now],
             "tally": self._tally.tolist(),
             "novelty": [novelty.means.tolist() for novelty in self._novelty or ()],
         }
@@ -179,38 +179,19 @@ class Delays:
             adwin.rows = [[_chunk(plain) for plain in row] for row in state["windows"][s]]
             for chunk in adwin.chunks:
                 self._count(s, chunk.payload, 1)
-            self.latest[s] = _dense(state["latest"][s])
-            self._now[s] = _dense(state["now"][s])
+            dense(state["latest"][s], self.latest[s])
+            dense(state["now"][s], self._now[s])
         self._tally[:] = state["tally"]
         for novelty, means in zip(self._novelty or (), state["novelty"], strict=True):
             novelty.means = np.array(means, np.float64)
 
 
-def _halved(histogram: I64) -> I64:
-    """Bucket 0 stays, 1 and 2 become 1, 3 and 4 become 2, and so on."""
-    halved = np.zeros_like(histogram)
-    halved[..., 0] = histogram[..., 0]
-    halved[..., 1 : BUCKETS // 2] = histogram[..., 1:-1:2] + histogram[..., 2::2]
-    halved[..., BUCKETS // 2] = histogram[..., -1]
-    return halved
-
-
-def _sparse(histogram: I64) -> list[list[int]]:
-    at = np.flatnonzero(histogram)
-    return [at.tolist(), histogram[at].tolist()]
-
-
-def _dense(sparse: list[list[int]]) -> I64:
-    histogram = np.zeros(BUCKETS, np.int64)
-    histogram[sparse[0]] = sparse[1]
-    return histogram
-
-
 def _plain(chunk: Chunk) -> list[Any]:
     past = chunk.payload
-    return [*chunk[:3], _sparse(past.histogram), *past[1:]]
+    return [*chunk[:3], sparse(past.histogram), *past[1:]]
 
 
 def _chunk(plain: list[Any]) -> Chunk:
-    count, mean, spread, sparse, *rest = plain
-    return Chunk(count, mean, spread, Past(_dense(sparse), *rest))
+    size, mean, spread, counts, *rest = plain
+    histogram = dense(counts, np.zeros(BUCKETS, np.int64))
+    return Chunk(size, mean, spread, Past(histogram, *rest))

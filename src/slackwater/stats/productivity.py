@@ -18,7 +18,7 @@ import numpy as np
 from slackwater.kernels import cross as kernels
 from slackwater.kernels.records import F64, I64
 from slackwater.query import Query, Tuples
-from slackwater.stats.delays import BUCKETS
+from slackwater.stats.buckets import BUCKETS, dense, sparse, widened
 
 _UNBOUNDED = 2**61
 
@@ -124,7 +124,7 @@ class Productivity:
         return {
             "granularity": self._granularity,
             "rows": [[a.tolist() for a in np.unique(row, return_counts=True)] for row in rows],
-            "maps": [_sparse(counts) for counts in maps],
+            "maps": [sparse(counts) for counts in maps],
             "most": [self._most.tolist(), self._most_now.tolist()],
             "late": sorted(self._late.items()),
         }
@@ -138,31 +138,7 @@ class Productivity:
             self._make_room(n)
             self._row[s, :n] = np.repeat(np.array(times, np.int64), counts)
             self._bounds[s, kernels.END] = n
-        *now, self.crossed, self.joined = map(_dense, state["maps"])
+        *now, self.crossed, self.joined = (dense(m, np.zeros(BUCKETS)) for m in state["maps"])
         self._now = np.stack(now)
         self._most, self._most_now = map(np.array, state["most"])
         self._late = dict(state["late"])
-
-
-def widened(counts: F64) -> F64:
-    """The same counts by delay in buckets of twice the width, as `Delays` makes them.
-
-    >>> [int(n) for n in widened(np.arange(BUCKETS))[:4]]  # 1 and 2, 3 and 4, 5 and 6
-    [0, 3, 7, 11]
-    """
-    wide = np.zeros_like(counts)
-    wide[..., 0] = counts[..., 0]
-    wide[..., 1 : BUCKETS // 2] = counts[..., 1:-1:2] + counts[..., 2::2]
-    wide[..., BUCKETS // 2] = counts[..., -1]
-    return wide
-
-
-def _sparse(counts: F64) -> list[list[float]]:
-    at = np.flatnonzero(counts)
-    return [at.tolist(), counts[at].tolist()]
-
-
-def _dense(sparse: list[list[float]]) -> F64:
-    counts = np.zeros(BUCKETS)
-    counts[np.array(sparse[0], np.int64)] = sparse[1]
-    return counts
