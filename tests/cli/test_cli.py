@@ -29,7 +29,7 @@ CORE = [  # names never change, or figures cannot be compared across versions
     "D×3, K = 0: time",
     "D×3, K = 0: results",
     "two-way dist() < 5",
-    "all bookkeeping of a goal",
+    "all bookkeeping of a goal: time",
     "adaptation step, m = 4",
     "cold start",
     "ten times the window, counting: time",

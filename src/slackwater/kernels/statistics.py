@@ -8,18 +8,25 @@ from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.records import BEFORE, KEY, NONE, STREAM, TS
 
 # columns of `tally`, one row per stream
-COUNT = 0  # events
-SIGNAL = 1  # sum of what ADWIN watches
-SQUARES = 2  # sum of its squares
-LED = 3  # events that came when every stream had begun
-LEAD = 4  # sum of their leads over the slowest stream (K_sync)
-TALLY_LENGTH = 5
+SIGNAL = 0  # sum of what ADWIN watches
+SQUARES = 1  # sum of its squares
+LED = 2  # events that came when every stream had begun
+LEAD = 3  # sum of their leads over the slowest stream (K_sync)
+TALLY_LENGTH = 4
 
 
 @part
 def delay_bucket(delay, granularity, buckets):
     """0 for no delay, else d with ``(d - 1) * granularity < delay <= d * granularity``."""
     return min((delay + granularity - 1) // granularity, buckets - 1)
+
+
+@part
+def _least(values):
+    least = values[0]
+    for i in range(1, values.shape[0]):
+        least = min(least, values[i])
+    return least
 
 
 @kernel
@@ -29,17 +36,17 @@ def observe(at, end, granularity, finest, arrivals, local, signal, histogram, ta
     `local` has the local times before them, and then those behind them; `signal` what ADWIN sees
     for each bucket of the `finest` granularity.
     """
-    m = local.shape[0]
+    slowest = _least(local)
     for number in range(at, end):
         place = number - arrivals.base
         s = arrivals.event[place, STREAM]
-        local[s] = max(local[s], arrivals.event[place, TS])
+        before = local[s]
+        if arrivals.event[place, TS] > before:
+            local[s] = arrivals.event[place, TS]
+            if before == slowest:
+                slowest = _least(local)
         if arrivals.event[place, KEY] == NONE:
             continue
-        slowest = local[s]
-        for other in range(m):
-            slowest = min(slowest, local[other])
-        tally[s, COUNT] += 1
         if slowest > BEFORE:
             tally[s, LED] += 1
             tally[s, LEAD] += local[s] - slowest

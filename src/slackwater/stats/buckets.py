@@ -17,14 +17,27 @@ Counts = TypeVar("Counts", I64, F64)
 def widened(counts: Counts) -> Counts:
     """The same counts in buckets of twice the width: 1 and 2 become 1, 3 and 4 become 2.
 
-    >>> [int(n) for n in widened(np.arange(BUCKETS))[:4]]  # 1 and 2, 3 and 4, 5 and 6
-    [0, 3, 7, 11]
+    >>> widened(np.arange(6)).tolist()  # 1 and 2, 3 and 4, 5
+    [0, 3, 7, 5, 0, 0]
     """
+    n = counts.shape[-1]
     wide = np.zeros_like(counts)
     wide[..., 0] = counts[..., 0]
-    wide[..., 1 : BUCKETS // 2] = counts[..., 1:-1:2] + counts[..., 2::2]
-    wide[..., BUCKETS // 2] = counts[..., -1]
+    wide[..., 1 : n // 2 + 1] = counts[..., 1::2]
+    wide[..., 1 : (n + 1) // 2] += counts[..., 2::2]
     return wide
+
+
+def together(counts: I64, others: I64) -> I64:
+    """The sum of both; buckets that one does not have are empty.
+
+    >>> together(np.array([1, 2]), np.array([3, 4, 5])).tolist()
+    [4, 6, 5]
+    """
+    longer, shorter = (counts, others) if len(counts) >= len(others) else (others, counts)
+    total = longer.copy()
+    total[: len(shorter)] += shorter
+    return total
 
 
 def sparse(counts: NDArray[Any]) -> list[list[Any]]:

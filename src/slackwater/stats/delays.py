@@ -18,7 +18,7 @@ import numpy as np
 from slackwater.kernels import statistics as kernels
 from slackwater.kernels.records import BEFORE, F64, I64, Arrivals
 from slackwater.stats.adwin import Adwin, Chunk
-from slackwater.stats.buckets import BUCKETS, dense, sparse, widened
+from slackwater.stats.buckets import BUCKETS, dense, sparse, together, widened
 from slackwater.stats.novelty import Novelty
 
 _SIGNAL: F64 = np.log1p(np.arange(BUCKETS)) / np.log(BUCKETS)
@@ -28,7 +28,7 @@ MOST_INTERVALS = 1024  # the past never reaches back further
 class Past(NamedTuple):
     """Payload of a chunk: what happened in some adaptation intervals."""
 
-    histogram: I64  # events by delay bucket
+    histogram: I64  # events by delay bucket, as far as there are any
     size: int  # events
     led: int  # events with a lead
     lead: float  # sum of the leads
@@ -37,7 +37,7 @@ class Past(NamedTuple):
     def with_(self, other: Past) -> Past:
         """Both together."""
         return Past(
-            self.histogram + other.histogram,
+            together(self.histogram, other.histogram),
             self.size + other.size,
             self.led + other.led,
             self.lead + other.lead,
@@ -83,14 +83,16 @@ class Delays:
         self._end = end
         news = 0
         for s, adwin in enumerate(self._adwin):
-            size, total, squares, led, lead = self._tally[s].tolist()
+            histogram = self._now[s, : self.top + 1].copy()
+            size = int(histogram.sum())
+            total, squares, led, lead = self._tally[s].tolist()
             if not size:
                 continue  # silence is no sample
             mean = total / size
             spread = max(0.0, squares - mean * total)
-            past = Past(self._now[s].copy(), int(size), int(led), lead, span)
+            past = Past(histogram, size, int(led), lead, span)
             if self._novelty is None:
-                chunk = Chunk(int(size), mean, spread, past)
+                chunk = Chunk(size, mean, spread, past)
             else:
                 chunk = Chunk(1, mean, 0.0, past)
                 news = max(news, self._novelty[s].add(mean))
@@ -101,7 +103,7 @@ class Delays:
             self._forget(news)
             self.changed = end
         self.latest, self._now = self._now, self.latest
-        self._now[:] = 0
+        self._now[:, : self.top + 1] = 0
         self._tally[:] = 0
 
     def _forget(self, latest: int) -> None:
@@ -111,7 +113,7 @@ class Delays:
                 self._count(s, gone.payload, -1)
 
     def _count(self, s: int, past: Past, times: int) -> None:
-        self.histogram[s] += times * past.histogram
+        self.histogram[s, : len(past.histogram)] += times * past.histogram
         self._totals[s] += np.multiply(times, past[1:])
 
     # ---- what is known
@@ -193,5 +195,5 @@ def _plain(chunk: Chunk) -> list[Any]:
 
 def _chunk(plain: list[Any]) -> Chunk:
     size, mean, spread, counts, *rest = plain
-    histogram = dense(counts, np.zeros(BUCKETS, np.int64))
+    histogram = dense(counts, np.zeros(counts[0][-1] + 1, np.int64))
     return Chunk(size, mean, spread, Past(histogram, *rest))

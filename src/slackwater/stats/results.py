@@ -7,9 +7,13 @@ it was lost with: its own time is later by less than a window.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slackwater.kernels.records import F64, I64
 
@@ -31,26 +35,32 @@ class Results:
         """The first bin that is known; bin n begins at ``n * every``."""
         return self._first + max(0, self._n - self._keep)
 
-    def produce(self, ts: I64, n: I64) -> None:
-        """So many results were produced at these times, which ascend."""
-        if len(ts) == 0:
-            return
-        low, high = int(ts[0]) // self.every, int(ts[-1]) // self.every
+    def produce(self, ts: I64, position: I64, n: I64) -> int:
+        """The events at these places of `ts` made `n` results each; their times ascend."""
+        if len(n) == 0:
+            return 0
+        high = int(ts[position[-1]]) // self.every
+        low = max(int(ts[position[0]]) // self.every, high - self._keep)
         self._reach(low, high)
-        starts = np.searchsorted(ts, np.arange(low, high + 1) * self.every)
-        sums = np.concatenate([[0], np.cumsum(n)])[np.append(starts, len(ts))]
-        self._add(PRODUCED, low, np.diff(sums))
+        ends = [self.every * number for number in range(low, high + 2)]
+        cuts = [bisect_left(position, end, key=ts.__getitem__) for end in ends]
+        sums = [int(n[a:b].sum()) for a, b in pairwise(cuts)]
+        self._add(PRODUCED, low, sums)
+        return sum(sums) + int(n[: cuts[0]].sum())
 
-    def lose(self, ts: I64, n: I64) -> None:
+    def lose(self, ts: I64, n: I64) -> int:
         """So many results were lost with events of these times."""
-        if len(ts) == 0:
-            return
+        if len(n) == 0:
+            return 0
         numbers = ts // self.every
-        low = int(numbers.min())
-        self._reach(low, int(numbers.max()))
-        self._add(LOST, low, np.bincount(numbers - low, weights=n))
+        high = int(numbers.max())
+        low = max(int(numbers.min()), high - self._keep)
+        self._reach(low, high)
+        known = numbers >= low
+        self._add(LOST, low, np.bincount(numbers[known] - low, weights=n[known]))
+        return int(n.sum())
 
-    def _add(self, row: int, low: int, sums: F64 | I64) -> None:
+    def _add(self, row: int, low: int, sums: Sequence[int] | NDArray[Any]) -> None:
         """Add `sums` to the bins from `low` on, where there are any."""
         missing = max(0, self._first - low)
         at = low + missing - self._first

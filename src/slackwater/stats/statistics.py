@@ -65,10 +65,8 @@ class Statistics:
         `made` and `late` have the positions of the events that made results, or were late, and how
         many results they made, or lost.
         """
-        self.results.produce(ts[made[0]], made[1])
-        self.results.lose(ts[late[0]], late[1])
-        self.produced += int(made[1].sum())
-        self.lost += int(late[1].sum())
+        self.produced += self.results.produce(ts, *made)
+        self.lost += self.results.lose(ts[late[0]], late[1])
         if self.productivity is None:
             return
         results, is_late = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
