@@ -77,7 +77,7 @@ class Recall:
     granularity: Duration = "10 ms"
     decay: float = 0.8
     overall: bool = False
-    gains: tuple[Duration, Duration] = ("1 second", "1 second")
+    gains: tuple[Duration, Duration] = ("200 ms", "200 ms")
 
     def __post_init__(self) -> None:
         _share("recall", self.target)

@@ -25,8 +25,8 @@ from slackwater.stats.statistics import Statistics
 
 # Found on D×2, D×3 and D×4 of the lab, and the same for all of them.
 _TRUST = 10  # intervals of the allowed loss for which the model is taken at its word
-_SCALE_OVER = 2  # periods over which measured and predicted losses are compared
-_MEMORY = 10  # periods over which the variation of losses is learnt
+_SCALE_OVER = 2, 60  # periods, and at least intervals, over which losses are compared
+_MEMORY = 10, 300  # periods, and at least intervals, over which their variation is learnt
 _BLOCK = 5  # intervals in which losses come together: a hot key, a burst
 _FEWEST = 4  # blocks
 _CLUMPS = 2.0  # losses vary more than a normal distribution says
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
     """What the join says."""
 
     scale: float  # measured by predicted loss
-    spread: float  # deviation of a period's loss, by the square root of its mean
+    margin: float  # how far a period may exceed the expected loss, by the square root of that
     spent: float  # the loss of the last period, as a share
 
 
@@ -49,17 +49,26 @@ class RecallController(RecallSeeker):
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
         self._loss = 1.0 - goal.target
-        self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
+        self._confidence = goal.confidence
         self._model = RecallModel(query)
+        self._period = self._over // self.every  # in intervals
+        self._block = min(_BLOCK, self._period)
+        self._memory = self._intervals(_MEMORY) * self.every
         # A late event loses results for as long as a window reaches back.
         self._settling = max((n for n in query.lengths if n is not None), default=self._over)
+        # What was spent matters as far as it is still in the period that is judged next.
+        self._gain = _GAIN * max(0.0, 1.0 - (self._settling + self.every) / self._over)
         self._since = BEFORE  # the join's clock at the last boundary
         self._predicted = 0.0  # the share that should be lost since
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of some periods."""
-        keep = _MEMORY * self._over
-        return Statistics(query, self.every, self._granularity, keep, steady=True)
+        return Statistics(query, self.every, self._granularity, self._memory, steady=True)
+
+    def _intervals(self, length: tuple[int, int]) -> int:
+        """So many periods, and at least so many intervals, in intervals."""
+        periods, least = length
+        return max(periods * self._period, least)
 
     def next_slack(self, interval: Interval) -> int:
         """The smallest K that should do."""
@@ -80,53 +89,58 @@ class RecallController(RecallSeeker):
         if interval.join_time == BEFORE:
             return unknown
         until = min(interval.join_time, interval.end - interval.slack - self._settling)
-        produced, lost, share = results.between(until - _MEMORY * self._over, until)
+        produced, lost, share = results.between(until - self._memory, until)
         true = produced + lost
         if not true.any():
             return unknown
-        period = self._over // self.every
         since = max(1, (until - interval.statistics.delays.changed) // self.every)
         trust = _TRUST * self._loss * float(true.mean())
-        late = slice(-min(since, _SCALE_OVER * period), None)
+        late = slice(-min(since, self._intervals(_SCALE_OVER)), None)
         expected = share * true
         scale = (lost[late].sum() + trust) / max(expected[late].sum() + trust, 1e-12)
-        spread = self._spread(lost, scale * expected, true)
-        if _FEWEST * _BLOCK <= since < len(true):  # what was before a change counts, but less
+        margin = self._margin(lost, scale * expected, true)
+        if _FEWEST * self._block <= since < len(true):  # what was before a change counts, but less
             new = slice(-since, None)
-            now = self._spread(lost[new], scale * expected[new], true[new])
-            spread = max(now, _BEFORE_CHANGE * spread)
-        last_true = true[-period:].sum()
-        spent = lost[-period:].sum() / last_true if last_true else self._loss
-        return Measured(float(scale), spread, float(spent))
+            now = self._margin(lost[new], scale * expected[new], true[new])
+            margin = max(now, _BEFORE_CHANGE * margin)
+        last_true = true[-self._period :].sum()
+        spent = lost[-self._period :].sum() / last_true if last_true else self._loss
+        return Measured(float(scale), margin, float(spent))
 
-    def _spread(self, lost: F64, expected: F64, true: F64) -> float:
-        """How much the loss of a period deviates from what is expected, by the root of that.
+    def _margin(self, lost: F64, expected: F64, true: F64) -> float:
+        """How far the loss of a period may exceed the expected one, by the root of that.
 
-        Blocks are independent of each other; their deviations add up as squares, in each period
-        against its own number of results (γ is a ratio: periods with few results count as much).
+        Of periods as short as a block enough are remembered to see it. Longer ones are made of
+        blocks that are nearly independent of each other: their deviations add up as squares. Each
+        period counts by its own number of results: γ is a ratio.
         """
-        blocks = len(true) // _BLOCK
+        blocks = len(true) // self._block
         if blocks < _FEWEST:
             return 0.0
         lost, expected, true = (
-            row[-blocks * _BLOCK :].reshape(blocks, _BLOCK).sum(axis=1)
+            row[-blocks * self._block :].reshape(blocks, self._block).sum(axis=1)
             for row in (lost, expected, true)
         )
-        in_period = max(1, self._over // (_BLOCK * self.every))
+        in_period = self._period // self._block
         period = min(blocks, in_period)
         total = _sliding(true, period)
         some = total > 0
         if not some.any():
             return 0.0
-        mean = float(np.mean(_sliding(expected, period)[some] / total[some]))
+        root = sqrt(max(float(np.mean(_sliding(expected, period)[some] / total[some])), 1e-12))
+        if in_period == 1:
+            excess = (lost - expected)[some] / total[some]
+            on_the_safe_side = (1.0 + self._confidence) / 2
+            return max(0.0, float(np.quantile(excess, on_the_safe_side))) / root
         squares = _sliding((lost - expected) ** 2, period)[some] / total[some] ** 2
-        return sqrt(float(np.mean(squares)) * period / in_period / max(mean, 1e-12))
+        deviation = sqrt(float(np.mean(squares)) * period / in_period) / root
+        return _CLUMPS * NormalDist().inv_cdf(self._confidence) * deviation
 
     def _allowed(self, measured: Measured) -> float:
-        """The loss that the model may predict: x with x + deviations of x = 1 - Γ, unscaled."""
-        wanted = self._loss + _GAIN * (self._loss - measured.spent)
+        """The loss that the model may predict: x with x + margin √x = 1 - Γ, unscaled."""
+        wanted = self._loss + self._gain * (self._loss - measured.spent)
         wanted = min(max(wanted, _LEAST * self._loss), _MOST * self._loss)
-        off = self._deviations * measured.spread
+        off = measured.margin
         root = (sqrt(off * off + 4 * wanted) - off) / 2
         return root * root / max(measured.scale, 1e-12)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from slackwater.errors import QueryError
-from slackwater.lab import goals, icde16, thesis
+from slackwater.lab import goals, icde16, rivals, thesis
 from slackwater.lab.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (*icde16.EXPERIMENTS, *thesis.EXPERIMENTS, *goals.EXPERIMENTS)
+    for part in (icde16, thesis, goals, rivals)
+    for experiment in part.EXPERIMENTS
 }
 
 
