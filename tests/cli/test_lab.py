@@ -47,7 +47,9 @@ def test_unknown_experiment_is_a_bad_request():
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["table2", "fig11", "thesis-data", "thesis-time", "step", "rivals"])
+@pytest.mark.parametrize(
+    "name", ["table2", "fig11", "thesis-data", "thesis-time", "step", "rivals"]
+)
 def test_quick_run_writes_page_and_figures(lab, tmp_path, name):
     result = lab("run", name, "--quick", "--json", "--seed", "3", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output

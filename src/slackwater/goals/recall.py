@@ -58,6 +58,7 @@ class RecallController(RecallSeeker):
         self._settling = max((n for n in query.lengths if n is not None), default=self._over)
         # What was spent matters as far as it is still in the period that is judged next.
         self._gain = _GAIN * max(0.0, 1.0 - (self._settling + self.every) / self._over)
+        self._begun = BEFORE  # the join's clock when K was first chosen
         self._since = BEFORE  # the join's clock at the last boundary
         self._predicted = 0.0  # the share that should be lost since
 
@@ -74,8 +75,9 @@ class RecallController(RecallSeeker):
         """The smallest K that should do."""
         known, clock = interval.statistics, interval.join_time
         if clock > BEFORE:
-            begin = clock if self._since == BEFORE else self._since
-            known.results.predict(begin, clock, self._predicted)
+            if self._since == BEFORE:
+                self._begun = self._since = clock
+            known.results.predict(self._since, clock, self._predicted)
             self._since = clock
         self._model.learn(known.delays)
         measured = self._measured(known.results, interval)
@@ -89,18 +91,20 @@ class RecallController(RecallSeeker):
         if interval.join_time == BEFORE:
             return unknown
         until = min(interval.join_time, interval.end - interval.slack - self._settling)
-        produced, lost, share = results.between(until - self._memory, until)
+        since = max(self._begun, until - self._memory)  # losses without any K tell nothing
+        produced, lost, share = results.between(since, until)
         true = produced + lost
         if not true.any():
             return unknown
-        since = max(1, (until - interval.statistics.delays.changed) // self.every)
+        unchanged = max(1, (until - interval.statistics.delays.changed) // self.every)
         trust = _TRUST * self._loss * float(true.mean())
-        late = slice(-min(since, self._intervals(_SCALE_OVER)), None)
+        late = slice(-min(unchanged, self._intervals(_SCALE_OVER)), None)
         expected = share * true
         scale = (lost[late].sum() + trust) / max(expected[late].sum() + trust, 1e-12)
         margin = self._margin(lost, scale * expected, true)
-        if _FEWEST * self._block <= since < len(true):  # what was before a change counts, but less
-            new = slice(-since, None)
+        if _FEWEST * self._block <= unchanged < len(true):
+            # What was before a change counts, but less.
+            new = slice(-unchanged, None)
             now = self._margin(lost[new], scale * expected[new], true[new])
             margin = max(now, _BEFORE_CHANGE * margin)
         last_true = true[-self._period :].sum()
@@ -145,12 +149,13 @@ class RecallController(RecallSeeker):
         return root * root / max(measured.scale, 1e-12)
 
     def state(self) -> dict[str, Any]:
-        """What it predicted last."""
-        return {"since": self._since, "predicted": self._predicted}
+        """What it predicted last, and since when."""
+        return {"begun": self._begun, "since": self._since, "predicted": self._predicted}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._since, self._predicted = state["since"], state["predicted"]
+        self._begun, self._since = state["begun"], state["since"]
+        self._predicted = state["predicted"]
 
 
 def _sliding(values: F64, n: int) -> F64:
