@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slackwater.aggregate import Aggregate, avg, count, first, last, stddev
+from slackwater.aggregate import largest as max  # noqa: A004  as SQL calls them
+from slackwater.aggregate import smallest as min  # noqa: A004
+from slackwater.aggregate import total as sum  # noqa: A004
 from slackwater.errors import (
     ConditionError,
     DataError,
@@ -13,15 +17,18 @@ from slackwater.errors import (
     SnapshotError,
     SparkError,
 )
-from slackwater.goal import InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
+from slackwater.goal import DropRatio, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query import Query, Stream, Tuples, join
+from slackwater.window_query import WindowQuery, window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
+    "Aggregate",
     "ConditionError",
     "DataError",
+    "DropRatio",
     "EngineStoppedError",
     "InputQuantile",
     "Latency",
@@ -36,9 +43,19 @@ __all__ = [
     "SparkError",
     "Stream",
     "Tuples",
+    "WindowQuery",
+    "avg",
+    "count",
+    "first",
     "join",
+    "last",
+    "max",
+    "min",
     "rejects",
     "results",
+    "stddev",
+    "sum",
+    "window",
 ]
 
 

@@ -149,7 +149,59 @@ class Latency:
         Recall(1.0, self.every, every=self.every, granularity=self.granularity).check(unit)
 
 
-Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency
+Heartbeat = Literal["largest", "mean", "max-delay", "adaptive"]
+
+
+@dataclass(frozen=True)
+class DropRatio:
+    """At most a share `ratio` of all events is dropped, and no more is waited for than that takes.
+
+    Parameters
+    ----------
+    ratio
+        DRATIO of Kim: from 0 (best effort: as few as possible) to below 1, over all events so far.
+    heartbeat
+        What the heartbeat is measured from: the ``"largest"`` time so far (the default), or the
+        recent ``"mean"`` of all times, as Kim does it. ``"max-delay"`` and ``"adaptive"``
+        ((m1 + m2) / 2) are the methods that Kim compares with; they take no ratio but 0.
+    every
+        The period after which the heartbeat is reconsidered, in events.
+    recent
+        Over how many events the mean is taken.
+    """
+
+    ratio: float = 0.0
+    heartbeat: Heartbeat = "largest"
+    every: int = 1000
+    recent: int = 100
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.ratio, int | float) and not isinstance(self.ratio, bool)
+        if not good or not 0 <= self.ratio < 1:
+            msg = f"a drop ratio must be at least 0 and below 1, got {self.ratio!r}"
+            raise QueryError(msg)
+        if self.heartbeat not in get_args(Heartbeat):
+            listed = ", ".join(map(repr, get_args(Heartbeat)))
+            msg = f"heartbeat must be one of {listed}, got {self.heartbeat!r}"
+            raise QueryError(msg)
+        if self.ratio and self.heartbeat in ("max-delay", "adaptive"):
+            msg = (
+                f"heartbeat={self.heartbeat!r} cannot be steered: ratio must be 0, got {self.ratio}"
+            )
+            raise QueryError(msg)
+        for name in ("every", "recent"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                msg = f"{name} must be a whole number of events, at least 1, got {value!r}"
+                raise QueryError(msg)
+
+    @property
+    def is_steered(self) -> bool:
+        """Whether the distance is chosen anew each period."""
+        return self.ratio > 0 or self.heartbeat == "largest"
+
+
+Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency | DropRatio
 GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
 
 

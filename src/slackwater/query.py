@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
@@ -75,18 +75,26 @@ class Stream:
     ts
         Its event-time column: a timestamp, or a number in the query's time unit.
     window
-        How long an event can find partners: ``"5 seconds"``, a number in the query's time unit, a
-        timedelta, or a tuple-count window, ``"100 tuples"``.
+        How long an event can find partners in a join: ``"5 seconds"``, a number in the query's time
+        unit, a timedelta, or a tuple-count window, ``"100 tuples"``.
+    order_by
+        The same as `ts`, for a column that is not a time: a number that mostly grows.
     """
 
     name: str
-    ts: str
-    window: Duration | Tuples
+    ts: str = ""
+    window: Duration | Tuples | None = None
+    order_by: InitVar[str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, order_by: str | None) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             msg = f"a stream's name must be letters, digits and _, got {self.name!r}"
             raise QueryError(msg)
+        if order_by is not None:
+            if self.ts:
+                msg = f"stream {self.name!r}: give ts or order_by, got both"
+                raise QueryError(msg)
+            object.__setattr__(self, "ts", order_by)
         if not isinstance(self.ts, str) or not self.ts:
             msg = f"stream {self.name!r}: ts must be the name of its time column, got {self.ts!r}"
             raise QueryError(msg)
@@ -168,6 +176,11 @@ class Query:
         return any(isinstance(stream.window, Tuples) for stream in self.streams)
 
     @property
+    def in_one_place(self) -> bool:
+        """Whether all events must be in one shard: tuples are counted over all of them."""
+        return self.has_tuple_windows
+
+    @property
     def lengths(self) -> tuple[int | None, ...]:
         """Window lengths with both ends included; None for tuple-count windows."""
         return tuple(self._length(stream) for stream in self.streams)
@@ -176,6 +189,9 @@ class Query:
         if isinstance(stream.window, Tuples):
             return None
         what = f"stream {stream.name!r}: window"
+        if stream.window is None:
+            msg = f"{what} must say how long an event can find partners, got none"
+            raise QueryError(msg)
         if isinstance(stream.window, int) and stream.window < 0:
             msg = f"{what} must be >= 0, got {stream.window!r}"
             raise QueryError(msg)

@@ -18,8 +18,8 @@ from helpers import (
 )
 from helpers import answers as shown
 from naive import Event
-from slackwater.disorder import reorder
-from slackwater.engine import engine as engine_module
+from slackwater.disorder import reorder, rings
+from slackwater.engine import base as engine_module
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
 from slackwater.joins import keys as key_module
@@ -71,8 +71,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 7)
     monkeypatch.setattr(window_join, "_SMALLEST_STORE", 16)
     monkeypatch.setattr(key_module, "_SMALLEST_TABLE", 4)
-    monkeypatch.setattr(reorder, "_FEWEST_BUCKETS", 2)
-    monkeypatch.setattr(reorder, "_MOST_BUCKETS", 8)
+    monkeypatch.setattr(rings, "_FEWEST_BUCKETS", 2)
+    monkeypatch.setattr(rings, "_MOST_BUCKETS", 8)
 
 
 @pytest.fixture(params=QUERIES.values(), ids=QUERIES.keys())

@@ -199,7 +199,7 @@ def _goal(joining: Table, unit: TimeUnit) -> Goal:
         _check_goal_option(table, name, str(types[name]), value, unit)
     options = {name: value for name, value in given.items() if name != kind}
     made = table.checked(lambda: goal(**{first.name: given[kind]}, **options))
-    if not isinstance(made, NoSlack | Slack | MaxSlack):
+    if isinstance(made, Recall | InputQuantile | Latency):
         table.checked(lambda: made.check(unit))
     return made
 

@@ -16,15 +16,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from slackwater.kernels import buckets as bucket_kernels
+from slackwater.disorder.rings import BucketRings
 from slackwater.kernels import reorder as kernels
-from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, Buffers, Released, Rings
+from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, Buffers, Released
 from slackwater.log import Log
 
 Overdue = Literal["advance", "now"]
-
-_FEWEST_BUCKETS = 64
-_MOST_BUCKETS = 2**20  # beyond this, buckets become wider instead of more
 
 
 class Step(NamedTuple):
@@ -122,7 +119,7 @@ class Reorder:
             overdue=np.full(n_streams, NONE),
             overdue_last=np.full(n_streams, NONE),
         )
-        self._rings = self._new_rings(_FEWEST_BUCKETS)
+        self._rings = BucketRings(2 * n_streams, self.log)
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self.set_slack(slack)
 
@@ -155,8 +152,8 @@ class Reorder:
 
     def buffered_of(self, stream: int) -> int:
         """How many events of `stream` wait here."""
-        rings = self._rings.size[stream] + self._rings.size[self.n_streams + stream]
-        return int(rings) + len(self._overdue(stream))
+        rings = self._rings.size(stream) + self._rings.size(self.n_streams + stream)
+        return rings + len(self._overdue(stream))
 
     def is_idle(self, stream: int) -> bool:
         """Whether the stream is not waited for: silent for too long, or finished."""
@@ -174,7 +171,7 @@ class Reorder:
     @property
     def bucket_count(self) -> int:
         """Length of the bucket arrays."""
-        return int(self._rings.head.shape[1])
+        return self._rings.length
 
     def local(self, stream: int) -> int:
         """Local time: the largest time this stream has delivered."""
@@ -182,15 +179,17 @@ class Reorder:
 
     def in_slack(self, stream: int) -> list[int]:
         """Times in the K-slack buffer of `stream`, ascending."""
-        return sorted(self._times(self._overdue(stream)) + self._times(self._ring(stream)))
+        return sorted(
+            self._times(self._overdue(stream)) + self._times(self._rings.contents(stream))
+        )
 
     def in_sync(self, stream: int) -> list[int]:
         """Times in the Synchronizer's buffer of `stream`, ascending."""
-        return self._times(self._ring(self.n_streams + stream))
+        return self._times(self._rings.contents(self.n_streams + stream))
 
     def waiting(self) -> I64:
         """Numbers of all events that wait here."""
-        rings = [self._ring(ring) for ring in range(2 * self.n_streams)]
+        rings = [self._rings.contents(ring) for ring in range(2 * self.n_streams)]
         overdue = [self._overdue(stream) for stream in self._streams]
         return np.concatenate(rings + overdue)
 
@@ -205,9 +204,9 @@ class Reorder:
             self.buffers.local.tolist(),
             self.buffers.newest.tolist(),
             self.buffers.moved.tolist(),
-            np.concatenate([self._ring(s) for s in self._streams]),
+            np.concatenate([self._rings.contents(s) for s in self._streams]),
             np.concatenate([self._overdue(s) for s in self._streams]),
-            np.concatenate([self._ring(self.n_streams + s) for s in self._streams]),
+            np.concatenate([self._rings.contents(self.n_streams + s) for s in self._streams]),
         )
 
     def resume(self, state: ReorderState) -> None:
@@ -220,12 +219,12 @@ class Reorder:
         events = np.concatenate([state.in_slack, state.overdue, state.in_sync])
         times = self._times(events)
         self._make_room(max(times) - min(times) if times else 0)
-        shift, records = self.buffers.ctl[kernels.SHIFT], self.log.records()
+        records = self.log.records()
         for s in self._streams:
             own = state.in_slack[self.log.stream[state.in_slack - self.log.base] == s]
-            bucket_kernels.insert_all(own, s, shift, self._rings, records)
+            self._rings.insert(s, own)
             own = state.in_sync[self.log.stream[state.in_sync - self.log.base] == s]
-            bucket_kernels.insert_all(own, self.n_streams + s, shift, self._rings, records)
+            self._rings.insert(self.n_streams + s, own)
         for event in state.overdue:
             stream = self.log.stream[event - self.log.base]
             kernels.set_overdue(event, stream, self.buffers, records)
@@ -239,7 +238,7 @@ class Reorder:
         self._make_room(slack)
         if grows:
             for stream in self._streams:
-                kernels.recall_overdue(stream, self.buffers, self._rings, self.log.records())
+                kernels.recall_overdue(stream, self.buffers, self._rings.arrays, self.log.records())
 
     def finish(self, stream: int) -> None:
         """No more is to be expected of `stream`: it is idle from the next advance of another on."""
@@ -258,10 +257,12 @@ class Reorder:
         records = self.log.records()
         if ctl[kernels.PASS] and self.buffered:  # of a goal before this one
             ctl[kernels.NOW] = at
-            kernels.flush(self.buffers, self._rings, records, out)
+            kernels.flush(self.buffers, self._rings.arrays, records, out)
         reason = kernels.NO_ROOM
         while reason == kernels.NO_ROOM:
-            at, reason = kernels.run(at, end, self.buffers, self._rings, records, out, changes)
+            at, reason = kernels.run(
+                at, end, self.buffers, self._rings.arrays, records, out, changes
+            )
             if reason == kernels.NO_ROOM:
                 self._make_room(self._span_with(at))
         n, k = ctl[kernels.N_OUT], ctl[kernels.N_CHANGES]
@@ -274,7 +275,7 @@ class Reorder:
         self.buffers.ctl[kernels.N_OUT] = 0
         self.buffers.ctl[kernels.NOW] = self.log.end - 1
         out = self._room_for(self.buffered)
-        kernels.flush(self.buffers, self._rings, self.log.records(), out)
+        kernels.flush(self.buffers, self._rings.arrays, self.log.records(), out)
         n = self.buffers.ctl[kernels.N_OUT]
         return Step(self.log.end, False, _first(n, out), np.empty((0, 2), np.int64))
 
@@ -295,16 +296,6 @@ class Reorder:
             self._out = Released(*(np.empty(2 * n, np.int64) for _ in Released._fields))
         return self._out
 
-    def _new_rings(self, buckets: int) -> Rings:
-        rings = 2 * self.n_streams
-        return Rings(
-            head=np.full((rings, buckets), NONE),
-            tail=np.full((rings, buckets), NONE),
-            low=np.zeros(rings, np.int64),
-            high=np.zeros(rings, np.int64),
-            size=np.zeros(rings, np.int64),
-        )
-
     def _overdue(self, stream: int) -> I64:
         events, event = [], int(self.buffers.overdue[stream])
         link = self.log.records().event[:, LINK]
@@ -312,12 +303,6 @@ class Reorder:
             events.append(event)
             event = int(link[event - self.log.base])
         return np.array(events, np.int64)
-
-    def _ring(self, ring: int) -> I64:
-        """Events of a ring, earliest first."""
-        out = np.empty(self._rings.size[ring], np.int64)
-        bucket_kernels.contents(ring, self._rings, self.log.records(), out)
-        return out
 
     def _span(self) -> int:
         """Time from the earliest to the latest event here."""
@@ -336,15 +321,6 @@ class Reorder:
     def _make_room(self, span: int) -> None:
         """Have buckets for `span` time units, K and all that waits: more of them, or wider ones."""
         span = max(span, self.slack)
-        if self.buffers.ctl[kernels.SHIFT] == 0 and span + 2 <= self.bucket_count:
-            return
-        span = max(span, self._span())
-        shift = 0
-        while (span >> shift) + 2 > _MOST_BUCKETS:
-            shift += 1
-        buckets = max(_FEWEST_BUCKETS, 1 << ((span >> shift) + 1).bit_length())
-        contents = [self._ring(ring) for ring in range(2 * self.n_streams)]
-        self.buffers.ctl[kernels.SHIFT] = shift
-        self._rings = self._new_rings(buckets)
-        for ring, events in enumerate(contents):
-            bucket_kernels.insert_all(events, ring, shift, self._rings, self.log.records())
+        if not self._rings.fits(span):
+            self._rings.make_room(max(span, self._span()))
+            self.buffers.ctl[kernels.SHIFT] = self._rings.shift

@@ -16,6 +16,7 @@ from slackwater.events import check_time_column, flat, is_set, time_in_units
 from slackwater.joins.conditions import columns_read
 from slackwater.kernels.records import I64, U8
 from slackwater.query import Query
+from slackwater.window_query import WindowQuery
 
 REASONS = ("", "bad time", "null key", "null in where", "too far in the future")
 BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR = range(1, 5)
@@ -24,7 +25,7 @@ BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR = range(1, 5)
 class Checks:
     """The checks of all streams of one query."""
 
-    def __init__(self, query: Query, schemas: Sequence[pa.Schema]) -> None:
+    def __init__(self, query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> None:
         for stream, schema in zip(query.streams, schemas, strict=True):
             check_time_column(stream.name, stream.ts, schema)
         self._query = query

@@ -1,61 +1,32 @@
-"""One shard: arrivals in, results out (DESIGN 2).
-
-The engine is defined per event in arrival order: the same arrivals cut into any batches give the
-same results, the same K series and the same metrics. It reads no clock; time is what arrives.
-"""
+"""The join of one shard: arrivals in, results out (DESIGN 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from slackwater.disorder.reorder import Reorder, Step
-from slackwater.engine.checks import REASONS
-from slackwater.engine.intake import Intake, Rejected
-from slackwater.engine.metrics import Metrics, State, StreamMetrics
+from slackwater.disorder.reorder import Reorder, ReorderState, Step
+from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
 from slackwater.engine.output import Output, Shape
-from slackwater.engine.rows import Rows
-from slackwater.errors import DataError, EngineStoppedError, QueryError
-from slackwater.events import Batch
-from slackwater.goal import Goal
+from slackwater.errors import QueryError
+from slackwater.goal import Goal, goal_from_dict
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
 from slackwater.joins.conditions import compile_conditions
-from slackwater.joins.window_join import WindowJoin
+from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I64, NONE, Late, Made, Results
-from slackwater.log import Log
+from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, Late, Made, Results
 from slackwater.query import Query
 
-_AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
-_FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
+_STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)  # places of events
 
 
-@dataclass
-class Counters:
-    """Running totals behind `Metrics`, lists by stream; part of a snapshot."""
-
-    arrivals: list[int]
-    in_order: list[int]
-    late_kept: list[int]
-    late_dropped: list[int]
-    rejected: list[dict[str, int]]  # by reason
-    produced: int = 0
-    lost: int = 0
-    lost_unknown: int = 0
-    max_lateness: int = 0
-
-    @classmethod
-    def zero(cls, m: int) -> Counters:
-        """Nothing has happened yet."""
-        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)])
-
-
-class Engine:
+class Engine(ShardEngine[Query, Reorder]):
     """The join of one shard.
 
     Parameters
@@ -79,13 +50,9 @@ class Engine:
         common_clock: bool = False,
         idle_after: int | None = None,
     ) -> None:
-        self.query = query
-        self.asked = query.goal  # at the start; `set_goal` may change what the query says
-        self.schemas = [_schema(schemas, name) for name in query.names]
-        self._shape = Shape.of(query, self.schemas)
-        conditions = compile_conditions(query, self.schemas)
-        self.intake = Intake(query, self.schemas, conditions)
-        self.log = Log(self.intake.n_keys, **conditions.widths)
+        given = [check_schema(schemas, name) for name in query.names]
+        conditions = compile_conditions(query, given)
+        super().__init__(query, schemas, Shape.of(query, given), conditions)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
         self.reorder = Reorder(
@@ -100,50 +67,8 @@ class Engine:
             log=self.log,
         )
         self.join = WindowJoin(query, conditions, self.log)
-        self.rows = [
-            Rows(pa.schema([schema.field(c) for c in self.intake.kept_columns(s)]))
-            for s, schema in enumerate(self.schemas)
-        ]
-        self.counters = Counters.zero(len(query.streams))
-        self.flushed = False  # and nothing has arrived since
-        self.knows_arrival = True  # of the last batch; waits are measured only then
-        self._output = Output(self._shape)
-        self._stopped = False
 
     # ---- work
-
-    def feed(self, batch: Batch) -> Output:
-        """Take in a batch of arrivals; return what came of it."""
-        return _whole(self.feed_in_pieces(batch))
-
-    def feed_in_pieces(self, batch: Batch, piece: int | None = None) -> Iterator[Output]:
-        """The same, each time about `piece` bytes of results are there: memory stays bounded.
-
-        The pieces must be asked for to the end; an engine that is left before is of no more use.
-        """
-        self._check(batch)
-        self._stopped = True  # until the batch is through: half a batch must not be built upon
-        for part in batch.slices(_AT_ONCE):
-            yield from self._take_in(part, piece)
-        self._stopped = False
-        yield self._give_out()
-
-    def flush(self) -> Output:
-        """End of input: let everything out that waits."""
-        return _whole(self.flush_in_pieces())
-
-    def flush_in_pieces(self, piece: int | None = None) -> Iterator[Output]:
-        """The same in pieces, like `feed_in_pieces`."""
-        self._check(None)
-        self._stopped = True
-        yield from self._join(self.reorder.flush(), piece)
-        self.flushed = True
-        self._stopped = False
-        yield self._give_out()
-
-    def finish(self, stream: int) -> None:
-        """No more is to be expected of `stream`: the others need not wait for it."""
-        self.reorder.finish(stream)
 
     def set_goal(self, goal: Goal) -> None:
         """Ask for more or less of the same from here on; what was learnt stays."""
@@ -160,13 +85,6 @@ class Engine:
         """Change K by hand."""
         self._set_slack(slack, self.reorder.top)
 
-    def snapshot(self) -> bytes:
-        """All that is needed to go on later, elsewhere; between batches."""
-        from slackwater.engine.snapshot import snapshot  # noqa: PLC0415  it builds engines itself
-
-        self._check(None)
-        return snapshot(self)
-
     @classmethod
     def restore(
         cls,
@@ -181,43 +99,60 @@ class Engine:
         from slackwater.engine.snapshot import restore  # noqa: PLC0415
 
         options = {"common_clock": common_clock, "idle_after": idle_after}
-        return restore(data, query, schemas, controller=controller, **options)
+        engine = restore(data, query, schemas, controller=controller, **options)
+        assert isinstance(engine, cls)
+        return engine
 
-    def metrics(self) -> Metrics:
-        """Counters since the start."""
-        total = self.counters
-        return Metrics(
-            {name: self._stream_metrics(s) for s, name in enumerate(self.query.names)},
-            produced=total.produced,
-            lost=total.lost,
-            lost_unknown=total.lost_unknown,
-            slack=self.reorder.slack,
-            max_delay=self.reorder.max_delay,
-            max_lateness=total.max_lateness,
-            stored=self._stored(),
+    def places(self) -> U8:
+        """Stored in the windows, or waiting in one of the buffers."""
+        log, waiting = self.log, self.reorder.state()
+        horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
+        kept = log.ts >= horizons[log.stream] if log.size else np.zeros(0, bool)
+        kept &= log.keys[:, 0] != NONE  # ticks do not stay
+        place = np.where(kept, _STORED, DEAD).astype(np.uint8)
+        place[waiting.in_slack - log.base] = _IN_SLACK
+        place[waiting.overdue - log.base] = _OVERDUE
+        place[waiting.in_sync - log.base] = _IN_SYNC
+        return place
+
+    def state(self) -> dict[str, Any]:
+        """What is known beside the events, as plain data."""
+        waiting = self.reorder.state()
+        return {
+            "reorder": {
+                "scalars": waiting.scalars,
+                "local": waiting.local,
+                "newest": waiting.newest,
+                "moved": waiting.moved,
+            },
+            "join": self.join.state()._asdict(),
+            "statistics": None if self.statistics is None else self.statistics.state(),
+            "controller": self.controller.state(),
+        }
+
+    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
+        """Go on from `said`; the goal may be another one."""
+        slack = self.reorder.slack
+        none = np.empty(0, np.int64)
+        self.reorder.resume(
+            ReorderState(
+                **said["reorder"],
+                in_slack=at.get(_IN_SLACK, none),
+                overdue=at.get(_OVERDUE, none),
+                in_sync=at.get(_IN_SYNC, none),
+            )
         )
-
-    def _stream_metrics(self, s: int) -> StreamMetrics:
-        total, local = self.counters, self.reorder.local(s)
-        return StreamMetrics(
-            arrivals=total.arrivals[s],
-            in_order=total.in_order[s],
-            late_kept=total.late_kept[s],
-            late_dropped=total.late_dropped[s],
-            buffered=self.reorder.buffered_of(s),
-            rejected=dict(sorted(total.rejected[s].items())),
-            local_time=None if local == BEFORE else local,
-            state=self._stream_state(s),
-        )
-
-    def _stream_state(self, s: int) -> State:
-        reorder = self.reorder
-        if self.flushed or reorder.is_finished(s):
-            return "finished"
-        if reorder.is_idle(s):
-            return "idle"
-        behind = reorder.top - reorder.local(s)
-        return "slow" if behind > reorder.slack and reorder.is_awaited(s) else "active"
+        same_goal = repr(self.asked) == said["asked"]
+        goal = goal_from_dict(said["goal"])
+        if same_goal and goal != self.query.goal:
+            self.set_goal(goal)  # it was changed on the way
+        elif not same_goal and self.statistics is None:
+            self.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
+        self.join.resume(JoinState(**said["join"]), at.get(_STORED, none))
+        if self.statistics is not None and self.statistics.fits(said["statistics"]):
+            self.statistics.resume(said["statistics"])
+            if same_goal:
+                self.controller.resume(said["controller"])
 
     def _stored(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
@@ -227,33 +162,7 @@ class Engine:
         kept[self.reorder.waiting() - log.base] = False
         return int(np.count_nonzero(kept))
 
-    def _check(self, batch: Batch | None) -> None:
-        if self._stopped:
-            msg = "the engine failed in the middle of a batch; restore it from a snapshot"
-            raise EngineStoppedError(msg)
-        if batch is None:
-            return
-        for name, expected, table in zip(self.query.names, self.schemas, batch.tables, strict=True):
-            if not table.schema.equals(expected):
-                wanted, got = _brief(expected), _brief(table.schema)
-                msg = f"stream {name!r} must have the columns {wanted}, got {got}"
-                raise DataError(msg)
-
-    def _take_in(self, batch: Batch, piece: int | None) -> Iterator[Output]:
-        self.flushed = self.flushed and len(batch.stream) == 0
-        self._make_room(len(batch.stream))
-        self.knows_arrival = batch.arrival is not None
-        first_rows = [rows.end for rows in self.rows]
-        begin = self.log.end
-        rejected = self.intake.take_in(batch, self.log, first_rows)
-        self._count_rejects(rejected)
-        for rows, table in zip(self.rows, batch.tables, strict=True):
-            rows.append(table.select(rows.schema.names))
-        self.join.reserve_codes(self.intake.codes.size)
-        _add(self.counters.arrivals, [table.num_rows for table in batch.tables])
-        end = self.log.end
-        if begin == 0 and end > 0:  # the very first arrival starts the K series
-            self._output.slack(int(self.log.ts[0]), self.reorder.slack)
+    def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         while begin < end:
             self._set_boundary()
             step = self.reorder.run(begin, end)
@@ -268,17 +177,19 @@ class Engine:
                 self._adapt()
             begin = step.reached
 
-    def _count_rejects(self, rejected: Rejected) -> None:
-        for s, reason in zip(rejected.stream.tolist(), rejected.reason.tolist(), strict=True):
-            counts = self.counters.rejected[s]
-            counts[REASONS[reason]] = counts.get(REASONS[reason], 0) + 1
-        self._output.rejects(rejected)
+    def _flush(self, piece: int | None) -> Iterator[Output]:
+        yield from self._join(self.reorder.flush(), piece)
 
-    def _give_out(self) -> Output:
-        """What came so far; from here on it is somebody else's."""
-        output, self._output = self._output, Output(self._shape)
-        output.top = self.reorder.top
-        return output
+    def reserve_codes(self, size: int) -> None:
+        """Have windows for so many key codes."""
+        self.join.reserve_codes(size)
+
+    def _rename_codes(self, renamed: I32) -> None:
+        self.join.rename_codes(renamed)
+
+    def _oldest(self) -> int:
+        alive = self.log.ts >= self.join.horizon  # what is stored is not older
+        return self.log.base + int(np.argmax(alive)) if alive.any() else self.log.end
 
     # ---- adaptation
 
@@ -343,9 +254,9 @@ class Engine:
         kept = (late.fate & fates.LATE_KEPT) > 0
         behind = np.bincount(streams[late.position], minlength=m)
         behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
-        _add(total.in_order, np.bincount(streams, minlength=m) - behind)
-        _add(total.late_kept, behind_kept)
-        _add(total.late_dropped, behind - behind_kept)
+        add(total.in_order, np.bincount(streams, minlength=m) - behind)
+        add(total.late_kept, behind_kept)
+        add(total.late_dropped, behind - behind_kept)
         total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
         total.max_lateness = max(total.max_lateness, int(late.by.max(initial=0)))
         produced, lost = int(made.n.sum()), int(late.lost.sum())
@@ -378,54 +289,3 @@ class Engine:
         emitted = self.log.arrival[step.out.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]
         output.waits.append(waits if self.query.late != "emit" else waits[found.late == 0])
-
-    # ---- memory
-
-    def _make_room(self, n: int) -> None:
-        """Forget what no longer matters before the log would have to grow."""
-        if self.log.has_room(n):
-            return
-        alive = self.log.ts >= self.join.horizon  # what is stored is not older
-        oldest = self.log.base + int(np.argmax(alive)) if alive.any() else self.log.end
-        oldest = int(self.reorder.waiting().min(initial=oldest))
-        if 2 * (oldest - self.log.base) < self.log.size:
-            return  # little to gain: let the log grow, so that this stays rare
-        self.log.trim(oldest)
-        for s, rows in enumerate(self.rows):
-            own = self.log.row[self.log.stream == s]
-            rows.forget(int(own[0]) if len(own) else rows.end)
-        if self.intake.codes.size > _FEWEST_CODES:
-            self._forget_codes()
-
-    def _forget_codes(self) -> None:
-        """Drop keys that no kept event has, when they are the majority."""
-        live = np.zeros(self.intake.codes.size, bool)
-        used = self.log.keys
-        live[used[used != NONE]] = True
-        if 2 * int(live.sum()) > len(live):
-            return
-        renamed = self.intake.codes.keep(live)
-        used[used != NONE] = renamed[used[used != NONE]]
-        self.join.rename_codes(renamed)
-
-
-def _whole(pieces: Iterator[Output]) -> Output:
-    output = next(pieces)
-    for piece in pieces:
-        output.extend(piece)
-    return output
-
-
-def _add(totals: list[int], more: Sequence[int] | I64) -> None:
-    totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
-
-
-def _schema(schemas: Mapping[str, pa.Schema], name: str) -> pa.Schema:
-    if name not in schemas:
-        msg = f"there is no data for stream {name!r}; got {', '.join(schemas) or 'none'}"
-        raise DataError(msg)
-    return schemas[name].remove_metadata()
-
-
-def _brief(schema: pa.Schema) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in schema)

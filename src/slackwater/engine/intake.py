@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from slackwater.engine.checks import Checks
 from slackwater.events import Batch, flat
-from slackwater.joins.conditions import Conditions, NumberColumn
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.plan import key_columns
-from slackwater.kernels.records import I32, I64, NONE, U8, RawRows
+from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
 from slackwater.log import Log
 from slackwater.query import Query
+from slackwater.window_query import WindowQuery
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,29 @@ class Rejected:
         return self.stream, self.row, self.reason
 
 
+class Numbers(Protocol):
+    """The columns that kernels read as numbers."""
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """How many rows of `ints` and `floats` there are."""
+
+    def read(self, stream: int) -> list[str]:
+        """The columns of `stream` that the numbers come from."""
+
+    def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64) -> None:
+        """Write the numbers of a table of `stream`."""
+
+
 class Intake:
     """Checks and converts the rows of all streams of one query."""
 
-    def __init__(self, query: Query, schemas: Sequence[pa.Schema], conditions: Conditions) -> None:
+    def __init__(
+        self, query: Query | WindowQuery, schemas: Sequence[pa.Schema], numbers: Numbers
+    ) -> None:
         self._query = query
         self._schemas = schemas
-        self._numbers = conditions.columns
-        self._widths = conditions.widths
+        self._numbers = numbers
         self._keys = query.keys
         self._own_keys = key_columns(self._keys, len(query.streams))
         self._checks = Checks(query, schemas)
@@ -65,7 +80,7 @@ class Intake:
         if self._query.select == "*":
             return list(schema.names)
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
-        numbers = [number.name for number in self._numbers if number.stream == stream]
+        numbers = self._numbers.read(stream)
         return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers]))
 
     def take_in(self, batch: Batch, log: Log, first_rows: Sequence[int]) -> Rejected:
@@ -98,8 +113,8 @@ class Intake:
         """Times, reasons, key codes and numbers of all rows, stream after stream, then ticks."""
         n = sum(table.num_rows for table in tables) + sum(map(len, ticks))
         code = np.full((self.n_keys, n), NONE, np.int32)
-        ints = np.zeros((self._widths["ints"], n), np.int64)
-        floats = np.zeros((self._widths["floats"], n), np.float64)
+        ints = np.zeros((self._numbers.widths["ints"], n), np.int64)
+        floats = np.zeros((self._numbers.widths["floats"], n), np.float64)
         ts, reason = np.empty(n, np.int64), np.zeros(n, np.uint8)
         begin = 0
         for s, table in enumerate(tables):
@@ -109,10 +124,7 @@ class Intake:
             code[:, own] = 0
             for column, codes in enumerate(self.key_codes(s, table)):
                 code[column, own] = codes
-            for number in self._numbers:
-                if number.stream == s:
-                    values = ints if number.matrix == "ints" else floats
-                    values[number.row, own] = _numbers(table, number)
+            self._numbers.fill(s, table, ints[:, own], floats[:, own])
         for times in ticks:
             ts[begin : begin + len(times)] = times
             begin += len(times)
@@ -128,11 +140,3 @@ class Intake:
             )
             for key in self._own_keys[stream]
         ]
-
-
-def _numbers(table: pa.Table, number: NumberColumn) -> NDArray[np.generic]:
-    to = pa.int64() if number.matrix == "ints" else pa.float64()
-    values = flat(table.column(number.name)).cast(to)
-    if values.null_count:
-        values = values.fill_null(0)
-    return np.asarray(values.to_numpy(zero_copy_only=False))

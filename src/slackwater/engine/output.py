@@ -17,6 +17,7 @@ from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
 from slackwater.log import Log
 from slackwater.query import Query
+from slackwater.window_query import WindowQuery
 
 RESULT_TS = "result_ts"
 LATE = "late"
@@ -33,7 +34,7 @@ class Shape:
     @classmethod
     def of(cls, query: Query, schemas: Sequence[pa.Schema]) -> Shape:
         """Result time first, then every column of every stream as ``<stream>_<column>``."""
-        time = _time_type(query, schemas)
+        time = time_type(query, schemas)
         fields = [pa.field(RESULT_TS, time, nullable=False)]
         if query.select == "count":
             fields.append(pa.field("n", pa.int64(), nullable=False))
@@ -53,7 +54,7 @@ class Shape:
         return cls(pa.schema(fields), counts=False, keeps_members=query.has_tuple_windows)
 
 
-def _time_type(query: Query, schemas: Sequence[pa.Schema]) -> pa.DataType:
+def time_type(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> pa.DataType:
     """A timestamp where all streams have one, else a number."""
     types = [
         schema.field(stream.ts).type
@@ -100,6 +101,9 @@ class Output:
         self.made: list[Production] = []
         self.late: list[LateEvents] = []
         self.rejected: list[Rejected] = []
+        self.dropped: list[
+            I64
+        ] = []  # rows of events that windows dropped
         self.slacks: list[tuple[int, int]] = []  # (event time, K) where K changed
         self.waits: list[I64] = []  # arrival of the last member to emission, per result
         self.top = BEFORE  # largest local time
@@ -118,7 +122,7 @@ class Output:
 
     def extend(self, later: Output) -> None:
         """Add what a later batch gave."""
-        for name in ("tables", "members", "made", "late", "rejected", "slacks", "waits"):
+        for name in ("tables", "members", "made", "late", "rejected", "dropped", "slacks", "waits"):
             getattr(self, name).extend(getattr(later, name))
         self.top = max(self.top, later.top)
 

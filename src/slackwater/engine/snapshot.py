@@ -22,22 +22,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slackwater.disorder.reorder import ReorderState
-from slackwater.engine.engine import Counters, Engine
+from slackwater.engine.base import DEAD, AnyEngine, Counters
+from slackwater.engine.engine import Engine
+from slackwater.engine.window_engine import WindowEngine
 from slackwater.errors import SnapshotError
-from slackwater.goal import goal_from_dict, goal_to_dict
-from slackwater.goals.controller import Controller
-from slackwater.joins.window_join import JoinState
+from slackwater.goal import goal_to_dict
 from slackwater.kernels.records import BEFORE, I64, NONE, U8
 from slackwater.query import Query
+from slackwater.window_query import WindowQuery
 
 _MAGIC = b"SLKW"
 VERSION = 3
 _START = struct.Struct("<4sH")
 _LENGTH = struct.Struct("<Q")
-_STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)
-_DEAD = 255
-_MAY_CHANGE = {"goal", "retention", "late", "strict"}
+MAY_CHANGE = {"goal", "retention", "late", "strict"}
 _CHUNK_BYTES = 2 * 2**20  # before compression
 
 
@@ -74,7 +72,7 @@ class Archive:
     logarithmic number of times; a chunk of which most is dead is written anew.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self.engine = engine
         self.held: list[_Held] = []
         self.until = engine.log.base  # events from here on are in no chunk yet
@@ -82,14 +80,13 @@ class Archive:
     def save(self) -> Saved:
         """A snapshot of the engine; `held` is what it consists of then."""
         engine = self.engine
-        reorder, join = engine.reorder.state(), engine.join.state()
-        place = _places(engine, reorder, join)
+        place = engine.places()
         before = {held.name for held in self.held}
         new: dict[str, bytes] = {}
         self.held = [self._write(part, new) for part in self._parts(place)]
         self.until = engine.log.end
         names = {held.name for held in self.held}
-        header = _header(engine, reorder, join) | {
+        header = _header(engine) | {
             "chunks": [[held.name, len(held.events), held.size] for held in self.held]
         }
         places = [self._places_in(held, place) for held in self.held]
@@ -101,7 +98,7 @@ class Archive:
 
     def _places_in(self, held: _Held, place: U8) -> U8:
         known = held.events >= self.engine.log.base
-        inside = np.full(len(held.events), _DEAD, np.uint8)
+        inside = np.full(len(held.events), DEAD, np.uint8)
         inside[known] = place[held.events[known] - self.engine.log.base]
         return inside
 
@@ -109,7 +106,7 @@ class Archive:
         """The chunks that should be there now; those without a name have to be written."""
         parts: list[_Held] = []
         for held in [*self.held, *self._unsaved(place)]:
-            events = held.events[self._places_in(held, place) != _DEAD]
+            events = held.events[self._places_in(held, place) != DEAD]
             if len(events) == 0:
                 continue
             size = held.size * len(events) // len(held.events)
@@ -117,7 +114,7 @@ class Archive:
             while parts and _should_merge(parts[-1], part):
                 older = parts.pop()
                 both = np.concatenate([older.events, part.events])
-                alive = both[self._places_in(_Held("", both, 0), place) != _DEAD]
+                alive = both[self._places_in(_Held("", both, 0), place) != DEAD]
                 size = (older.size + part.size) * len(alive) // len(both)
                 part = _Held("", alive, size)
             parts.append(part)
@@ -127,7 +124,7 @@ class Archive:
         """The live events that are in no chunk yet, cut to the size of one."""
         engine, base = self.engine, self.engine.log.base
         begin = max(self.until, base)
-        events = begin + np.flatnonzero(place[begin - base :] != _DEAD)
+        events = begin + np.flatnonzero(place[begin - base :] != DEAD)
         if len(events) == 0:
             return []
         sizes = np.zeros(len(events), np.int64)
@@ -165,24 +162,31 @@ def _should_merge(older: _Held, newer: _Held) -> bool:
     return not newer.name or newer.size <= 4 * older.size  # do not rewrite much for little
 
 
+def engine_for(
+    query: Query | WindowQuery, schemas: Mapping[str, pa.Schema], **options: Any
+) -> AnyEngine:
+    """A new engine; `options` are those of the engine of a join."""
+    if isinstance(query, WindowQuery):
+        return WindowEngine(query, schemas)
+    return Engine(query, schemas, **options)
+
+
 def restore_archive(
     header: bytes,
     chunk: Callable[[str], Chunk],
-    query: Query,
+    query: Query | WindowQuery,
     schemas: Mapping[str, pa.Schema],
-    controller: Controller | None = None,
-    common_clock: bool = False,
-    idle_after: int | None = None,
+    **options: Any,
 ) -> Archive:
     """The archive (with its engine) whose header this is; `chunk` finds chunks by name."""
     about, places = sections(header)
     said = json.loads(about)
-    engine = Engine(query, schemas, controller, common_clock, idle_after)
+    engine = engine_for(query, schemas, **options)
     check_same(said["query"], described(query, engine.schemas))
     place = _unpacked(places).column("place").to_numpy()
     names = [name for name, _, _ in said["chunks"]]
     chunks = [chunk(name) for name in names]
-    alive = place != _DEAD
+    alive = place != DEAD
     first = _put_back(engine, said, chunks, alive)
     archive, begin = Archive(engine), 0
     numbers = np.where(alive, first + np.cumsum(alive) - 1, NONE)
@@ -190,11 +194,15 @@ def restore_archive(
         archive.held.append(_Held(name, numbers[begin : begin + n], size))
         begin += n
     archive.until = engine.log.end
-    _resume(engine, said, first, place[alive])
+    inside = place[alive]
+    engine.resume(said, {int(p): first + np.flatnonzero(inside == p) for p in np.unique(inside)})
+    engine.counters = Counters(**said["counters"])
+    engine.flushed = said["flushed"]
+    engine.knows_arrival = said["knows_arrival"]
     return archive
 
 
-def _put_back(engine: Engine, said: Any, chunks: Sequence[Chunk], alive: Any) -> int:
+def _put_back(engine: AnyEngine, said: Any, chunks: Sequence[Chunk], alive: Any) -> int:
     """Let the log and the rows be as they were; return the number of the first event.
 
     The last arrival tells what time it is when the rest is flushed; a tick stands for it.
@@ -238,44 +246,22 @@ def _put_back(engine: Engine, said: Any, chunks: Sequence[Chunk], alive: Any) ->
             [np.array([NONE], np.int32) for _ in raw.code],
             **{name: np.array([value]) for name, value in tick.items()},
         )
-    engine.join.reserve_codes(engine.intake.codes.size)
+    engine.reserve_codes(engine.intake.codes.size)
     return first
-
-
-def _resume(engine: Engine, said: Any, first: int, place: U8) -> None:
-    slack = engine.reorder.slack
-    at = {where: first + np.flatnonzero(place == where) for where in range(4)}
-    engine.reorder.resume(
-        ReorderState(
-            **said["reorder"], in_slack=at[_IN_SLACK], overdue=at[_OVERDUE], in_sync=at[_IN_SYNC]
-        )
-    )
-    same_goal = repr(engine.asked) == said["asked"]
-    goal = goal_from_dict(said["goal"])
-    if same_goal and goal != engine.query.goal:
-        engine.set_goal(goal)  # it was changed on the way
-    elif not same_goal and engine.statistics is None:
-        engine.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
-    engine.join.resume(JoinState(**said["join"]), at[_STORED])
-    engine.counters = Counters(**said["counters"])
-    if engine.statistics is not None and engine.statistics.fits(said["statistics"]):
-        engine.statistics.resume(said["statistics"])
-        if same_goal:
-            engine.controller.resume(said["controller"])
-    engine.flushed = said["flushed"]
-    engine.knows_arrival = said["knows_arrival"]
 
 
 # ---- in one piece
 
 
-def snapshot(engine: Engine) -> bytes:
+def snapshot(engine: AnyEngine) -> bytes:
     """The state of `engine` between two batches."""
     saved = Archive(engine).save()
     return framed([saved.header, *saved.new.values()])
 
 
-def restore(data: bytes, query: Query, schemas: Mapping[str, pa.Schema], **options: Any) -> Engine:
+def restore(
+    data: bytes, query: Query | WindowQuery, schemas: Mapping[str, pa.Schema], **options: Any
+) -> AnyEngine:
     """The engine that was saved; `query` may differ in its goal, retention, late and strict."""
     header, *chunks = sections(data)
     by_name = {hashlib.blake2b(chunk, digest_size=16).hexdigest(): chunk for chunk in chunks}
@@ -292,22 +278,13 @@ def restore(data: bytes, query: Query, schemas: Mapping[str, pa.Schema], **optio
 # ---- the parts
 
 
-def _header(engine: Engine, reorder: ReorderState, join: JoinState) -> dict[str, Any]:
+def _header(engine: AnyEngine) -> dict[str, Any]:
     log = engine.log
-    return {
+    return engine.state() | {
         "query": described(engine.query, engine.schemas),
         "asked": repr(engine.asked),
         "goal": goal_to_dict(engine.query.goal),
-        "reorder": {
-            "scalars": reorder.scalars,
-            "local": reorder.local,
-            "newest": reorder.newest,
-            "moved": reorder.moved,
-        },
-        "join": join._asdict(),
         "counters": vars(engine.counters),
-        "statistics": None if engine.statistics is None else engine.statistics.state(),
-        "controller": engine.controller.state(),
         "flushed": engine.flushed,
         "knows_arrival": engine.knows_arrival,
         "events": log.end,
@@ -316,12 +293,13 @@ def _header(engine: Engine, reorder: ReorderState, join: JoinState) -> dict[str,
     }
 
 
-def described(query: Query, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
+def described(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
     """What must not change between a snapshot and its restoration, by name."""
-    said = {f.name: getattr(query, f.name) for f in fields(query) if f.name not in _MAY_CHANGE}
+    said = {f.name: getattr(query, f.name) for f in fields(query) if f.name not in MAY_CHANGE}
     said["streams"] = [f"{stream.name} by {stream.ts}" for stream in query.streams]
-    said["windows"] = [str(stream.window) for stream in query.streams]
-    if callable(query.where):
+    if isinstance(query, Query):
+        said["windows"] = [str(stream.window) for stream in query.streams]
+    if isinstance(query, Query) and callable(query.where):
         code = query.where.__code__
         said["where"] = hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()
     said["columns"] = [[f"{c.name} {c.type}" for c in schema] for schema in schemas]
@@ -339,18 +317,6 @@ def check_same(
         )
         msg = f"{what} is of another query: {details}"
         raise SnapshotError(msg)
-
-
-def _places(engine: Engine, reorder: ReorderState, join: JoinState) -> U8:
-    """Where each event of the log is; dead ones do not matter any more."""
-    log = engine.log
-    kept = log.ts >= np.array(join.horizons)[log.stream] if log.size else np.zeros(0, bool)
-    kept &= log.keys[:, 0] != NONE  # ticks do not stay
-    place = np.where(kept, _STORED, _DEAD).astype(np.uint8)
-    place[reorder.in_slack - log.base] = _IN_SLACK
-    place[reorder.overdue - log.base] = _OVERDUE
-    place[reorder.in_sync - log.base] = _IN_SYNC
-    return place
 
 
 def chunk_bytes(chunk: Chunk) -> bytes:

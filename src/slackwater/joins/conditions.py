@@ -17,14 +17,18 @@ from functools import lru_cache
 from typing import Any
 
 import numba
+import numpy as np
 import pyarrow as pa
 from numba import types
+from numpy.typing import NDArray
 
 from slackwater.errors import QueryError
+from slackwater.events import flat
 from slackwater.joins.plan import steps_from
-from slackwater.kernels.records import EVENT, NONE
+from slackwater.kernels.records import EVENT, F64, I64, NONE
 from slackwater.log import Log
 from slackwater.query import Query, Stream
+from slackwater.window_query import WindowQuery
 
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits; None: all pass
 Sites = dict[tuple[frozenset[int], int], int]
@@ -65,6 +69,17 @@ class Conditions:
         rows = {matrix: [c.row for c in self.columns if c.matrix == matrix] for matrix in _MATRICES}
         return {matrix: max(used, default=-1) + 1 for matrix, used in rows.items()}
 
+    def read(self, stream: int) -> list[str]:
+        """The columns of `stream` that the condition reads."""
+        return [column.name for column in self.columns if column.stream == stream]
+
+    def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64) -> None:
+        """Write the numbers of a table of `stream` where the condition looks for them."""
+        for column in self.columns:
+            if column.stream == stream:
+                values = ints if column.matrix == "ints" else floats
+                values[column.row] = _numbers(table, column)
+
     def site_of(self, bound: frozenset[int], stream: int) -> int:
         """The site of a step that finds `stream` when `bound` are chosen; NONE: no condition."""
         return self.sites.get((bound, stream), NONE)
@@ -78,9 +93,9 @@ class _Test:
     streams: frozenset[int]
 
 
-def columns_read(query: Query, schemas: Sequence[pa.Schema]) -> list[NumberColumn]:
-    """The columns that `query.where` reads."""
-    if query.where is None:
+def columns_read(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> list[NumberColumn]:
+    """The columns that `query.where` reads; the query of a window has none."""
+    if isinstance(query, WindowQuery) or query.where is None:
         return []
     if callable(query.where):
         return _place(_read_by(query.where, query, schemas), query, schemas)
@@ -266,3 +281,11 @@ def _loop(
         f"            if {condition}:",
         "                n += 1",
     ]
+
+
+def _numbers(table: pa.Table, number: NumberColumn) -> NDArray[np.generic]:
+    to = pa.int64() if number.matrix == "ints" else pa.float64()
+    values = flat(table.column(number.name)).cast(to)
+    if values.null_count:
+        values = values.fill_null(0)
+    return np.asarray(values.to_numpy(zero_copy_only=False))

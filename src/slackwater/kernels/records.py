@@ -158,3 +158,48 @@ class Late(NamedTuple):
     by: I64  # how far behind
     lost: I64  # results that were lost with it
     fate: I64
+
+
+class Slots(NamedTuple):
+    """What is aggregated: one slot for each function of each column."""
+
+    op: I64
+    column: I64  # row of `Arrivals.ints` or `Arrivals.floats`
+    null_bit: I64  # bit of the column in the first row of `Arrivals.ints`: set where it is null
+    row: I64  # first row in `Groups.ints` or `Groups.floats`, and in the suffixes
+
+
+class Groups(NamedTuple):
+    """Windows of all groups: for each a ring of events in order, as two stacks.
+
+    The front stack has, for each of its events, the aggregate from there to its end; the back one
+    only its own aggregate.
+    """
+
+    ring: I64  # [group, OFFSET / ROOM / HEAD / MID / TAIL / SEEN]
+    active: I64  # groups that have events
+    place: I64  # [group]: its place there, or NONE
+    entry: I64  # [i, TS] and [i, EVENT]
+    ints: I64  # [row, group]: running sums, and the back stacks
+    floats: F64  # [row, group]
+    int_suffix: I64  # [row, i]: of the front stacks
+    float_suffix: F64  # [row, i]
+
+
+class Aggregated(NamedTuple):
+    """Aggregates of windows: one row per result."""
+
+    ts: I64  # end of the window
+    first: I64  # its first and last event
+    last: I64
+    size: I64  # events in it
+    position: I64  # which of the entries in work made it
+    ints: I64  # [slot, result]
+    floats: F64  # [slot, result]
+
+    def take(self, which: I64 | slice) -> Aggregated:
+        """Some of the results."""
+        return Aggregated(
+            self.ts[which], self.first[which], self.last[which], self.size[which],
+            self.position[which], self.ints[:, which], self.floats[:, which],
+        )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import (
     BooleanType,
     LongType,
@@ -20,8 +20,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from slackwater.engine.engine import Engine
-from slackwater.engine.output import LATE, RESULT_TS, Shape
+from slackwater.engine.output import LATE, RESULT_TS, time_type
+from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events import check_time_column
 from slackwater.query import Query
@@ -35,6 +35,8 @@ from slackwater.spark.processor import ShardProcessor
 from slackwater.spark.session import cores_of
 from slackwater.spark.unpack import KIND, TAGS, Unpack
 from slackwater.units import Duration, to_units
+from slackwater.window_query import AnyQuery, WindowQuery
+from slackwater.windows.slots import Plan
 
 AtEnd = Literal["hold", "flush"]
 
@@ -60,7 +62,7 @@ class Options:
     keep: bool = True  # engines alive between micro-batches; only measurements say no
 
 
-def stream(query: Query, inputs: Mapping[str, Any], options: Options) -> DataFrame:
+def stream(query: AnyQuery, inputs: Mapping[str, Any], options: Options) -> DataFrame:
     """The results of `query` over DataFrames."""
     frames = _frames(query, inputs)
     spark = frames[0].sparkSession
@@ -89,7 +91,7 @@ def rejects(tagged: DataFrame) -> DataFrame:
 # ---- checks
 
 
-def _frames(query: Query, inputs: Mapping[str, Any]) -> list[DataFrame]:
+def _frames(query: AnyQuery, inputs: Mapping[str, Any]) -> list[DataFrame]:
     names = ", ".join(query.names)
     unknown = sorted(set(inputs) - set(query.names))
     if unknown:
@@ -107,7 +109,7 @@ def _frames(query: Query, inputs: Mapping[str, Any]) -> list[DataFrame]:
     return [inputs[name] for name in query.names]
 
 
-def _is_streaming(query: Query, frames: Sequence[DataFrame]) -> bool:
+def _is_streaming(query: AnyQuery, frames: Sequence[DataFrame]) -> bool:
     kinds = {name: f.isStreaming for name, f in zip(query.names, frames, strict=True)}
     if len(set(kinds.values())) > 1:
         said = ", ".join(f"{n} is {'streaming' if s else 'batch'}" for n, s in kinds.items())
@@ -120,7 +122,7 @@ def _is_streaming(query: Query, frames: Sequence[DataFrame]) -> bool:
 
 
 def _check_options(
-    query: Query, options: Options, frames: Sequence[DataFrame], streaming: bool
+    query: AnyQuery, options: Options, frames: Sequence[DataFrame], streaming: bool
 ) -> None:
     if options.at_end not in get_args(AtEnd):
         msg = f"at_end must be one of 'hold', 'flush', got {options.at_end!r}"
@@ -131,8 +133,9 @@ def _check_options(
     ):
         msg = f"shards must be a whole number not below 1, got {shards!r}"
         raise QueryError(msg)
-    if query.has_tuple_windows and (shards or 1) > 1:
-        msg = f"tuple-count windows need all events in one place: shards must be 1, got {shards}"
+    if query.in_one_place and (shards or 1) > 1:
+        what = "tuple-count windows" if isinstance(query, Query) else "windows without groups"
+        msg = f"{what} need all events in one place: shards must be 1, got {shards}"
         raise QueryError(msg)
     if not streaming and options.control is not None:
         msg = "control= needs streaming DataFrames, got batch ones"
@@ -150,7 +153,7 @@ def _check_options(
 
 
 def _job(
-    query: Query,
+    query: AnyQuery,
     frames: Sequence[DataFrame],
     spark: SparkSession,
     options: Options,
@@ -163,7 +166,7 @@ def _job(
             check_time_column(stream.name, options.arrival, schema, "arrival")
     _check_time_kinds(query, schemas)
     partitions = _partitions(spark, streaming)
-    if query.has_tuple_windows:
+    if query.in_one_place:
         shards = 1
     else:
         shards = partitions if options.shards is None else options.shards
@@ -179,7 +182,7 @@ def _job(
         rejects=options.rejects,
         keep=options.keep,
     )
-    Engine(query, job.schema_of)  # raises what a worker would raise, here and now
+    engine_for(query, job.schema_of)  # raises what a worker would raise, here and now
     job.key_types  # noqa: B018
     return job
 
@@ -202,7 +205,7 @@ def _arrow_schema(name: str, frame: DataFrame) -> pa.Schema:
     return to_arrow_schema(frame.schema, timezone="UTC").remove_metadata()
 
 
-def _check_time_kinds(query: Query, schemas: Sequence[pa.Schema]) -> None:
+def _check_time_kinds(query: AnyQuery, schemas: Sequence[pa.Schema]) -> None:
     """Local time and points in time cannot be compared without a zone."""
     kinds = [schema.field(s.ts).type for s, schema in zip(query.streams, schemas, strict=True)]
     zoned = {kind.tz is not None for kind in kinds if pa.types.is_timestamp(kind)}
@@ -213,7 +216,7 @@ def _check_time_kinds(query: Query, schemas: Sequence[pa.Schema]) -> None:
         raise DataError(msg)
 
 
-def _units(length: Duration | None, query: Query, what: str, least: int = 0) -> int | None:
+def _units(length: Duration | None, query: AnyQuery, what: str, least: int = 0) -> int | None:
     if length is None:
         return None
     units = to_units(length, query.unit, what)
@@ -223,9 +226,11 @@ def _units(length: Duration | None, query: Query, what: str, least: int = 0) -> 
     return units
 
 
-def _skew(options: Options, query: Query, schemas: Sequence[pa.Schema]) -> int | None:
+def _skew(options: Options, query: AnyQuery, schemas: Sequence[pa.Schema]) -> int | None:
     skew = _units(options.max_future_skew, query, "max_future_skew")
     kinds = [schema.field(s.ts).type for s, schema in zip(query.streams, schemas, strict=True)]
+    if isinstance(query, WindowQuery) and not pa.types.is_temporal(kinds[0]):
+        return None
     is_local = any(not pa.types.is_timestamp(kind) or kind.tz is None for kind in kinds)
     if skew is not None and is_local and pa.types.is_temporal(kinds[0]):
         return skew + to_units(_ZONES_AHEAD, query.unit, "zones")
@@ -307,27 +312,39 @@ def _batch_shard(job: Job) -> Callable[..., Iterator[pa.RecordBatch]]:
 
 def _unpacked(job: Job, frames: Sequence[DataFrame], pieces: DataFrame) -> DataFrame:
     """Blobs as rows; metrics are observed and taken out."""
-    names = job.query.names
-    shape = Shape.of(job.query, job.schemas)
-    time = shape.schema.field(0).type
-    zoned = TimestampNTZType() if getattr(time, "tz", None) is None else TimestampType()
-    fields = [StructField(RESULT_TS, zoned if pa.types.is_timestamp(time) else LongType(), False)]
-    if shape.counts:
-        fields.append(StructField("n", LongType(), False))
-    else:
-        for name, frame in zip(names, frames, strict=True):
-            fields += [
-                StructField(f"{name}_{f.name}", f.dataType, True, _plain(f.metadata))
-                for f in frame.schema.fields
-            ]
-        if job.query.late == "emit":
-            fields.append(StructField(LATE, BooleanType(), False))
+    fields = _result_fields(job, frames)
     if job.rejects:
         fields = [StructField(f.name, f.dataType, True, f.metadata) for f in fields]
         fields = [StructField(name, StringType()) for name in TAGS] + fields
     schema = StructType(fields)
     blobs = pieces.observe(NAME, *observed(job)).drop("numbers")
     return blobs.mapInArrow(Unpack(to_arrow_schema(schema, timezone="UTC")), schema)
+
+
+def _result_fields(job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
+    query = job.query
+    time = time_type(query, job.schemas)
+    zoned = TimestampNTZType() if getattr(time, "tz", None) is None else TimestampType()
+    fields = [StructField(RESULT_TS, zoned if pa.types.is_timestamp(time) else LongType(), False)]
+    if isinstance(query, WindowQuery):
+        known = {field.name: field.dataType for field in frames[0].schema.fields}
+        fields += [StructField(name, known[name]) for name in query.by]
+        for column in Plan(query.select, job.schemas[0], query.names[0]).columns:
+            kept = column.aggregate.function in ("first", "last", "min", "max")
+            kind = known[str(column.aggregate.column)] if kept else from_arrow_type(column.type)
+            fields.append(StructField(column.name, kind))
+        return fields
+    if query.select == "count":
+        fields.append(StructField("n", LongType(), False))
+    else:
+        for name, frame in zip(query.names, frames, strict=True):
+            fields += [
+                StructField(f"{name}_{f.name}", f.dataType, True, _plain(f.metadata))
+                for f in frame.schema.fields
+            ]
+        if query.late == "emit":
+            fields.append(StructField(LATE, BooleanType(), False))
+    return fields
 
 
 def _plain(metadata: dict[str, Any] | None) -> dict[str, Any]:

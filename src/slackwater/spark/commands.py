@@ -30,8 +30,8 @@ from typing import Any
 
 from slackwater.errors import DataError, QueryError
 from slackwater.goal import Recall
-from slackwater.query import Query
 from slackwater.units import to_units
+from slackwater.window_query import AnyQuery
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Command:
     flush: bool = False  # let everything out
 
     @classmethod
-    def parse(cls, text: str, query: Query) -> Command:
+    def parse(cls, text: str, query: AnyQuery) -> Command:
         """The command to `query` that `text` is, or an error that says what is wrong with it."""
         try:
             said = json.loads(text)
@@ -72,11 +72,11 @@ class Command:
         return cls(slack, recall, tuple(finished), said.get("flush") is True)
 
 
-def _slack(settings: dict[str, Any], query: Query) -> int | None:
+def _slack(settings: dict[str, Any], query: AnyQuery) -> int | None:
     return to_units(settings["slack"], query.unit, "slack") if "slack" in settings else None
 
 
-def _recall(settings: dict[str, Any], query: Query) -> float | None:
+def _recall(settings: dict[str, Any], query: AnyQuery) -> float | None:
     if "recall" not in settings:
         return None
     if not isinstance(query.goal, Recall):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.snapshot import described
+from slackwater.engine.snapshot import MAY_CHANGE, described
 from slackwater.errors import DataError
 from slackwater.events import flat, time_in_units
 from slackwater.kernels.records import I64
-from slackwater.query import Query
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
+from slackwater.window_query import AnyQuery
 
 NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the user's columns
 
@@ -23,7 +23,7 @@ NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the use
 class Job:
     """A query over DataFrames of known schemas."""
 
-    query: Query
+    query: AnyQuery
     schemas: tuple[pa.Schema, ...]
     partitioning: Partitioning
     partitions: int  # of Spark's shuffle
@@ -66,8 +66,7 @@ class Job:
     @cached_property
     def identity(self) -> str:
         """All that decides what a shard does; equal jobs may share a living engine."""
-        query = self.query
-        free = (query.goal, query.retention, query.late, query.strict)
+        free = [getattr(self.query, name, None) for name in sorted(MAY_CHANGE)]
         return repr((self.fingerprint, free, self.idle_after, self.max_future_skew))
 
     # ---- arrival and belief

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from slackwater.engine.checks import REASONS
 from slackwater.engine.metrics import State
 from slackwater.goal import Goal, Recall
+from slackwater.query import Query
 from slackwater.spark.job import Job
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def observed(job: Job) -> list[Column]:
         **{name: totals[name] for name in _COUNTS},
         "rejected": _rejected(totals),
         **of_shard,
-        "recall": F.when(true > 0, of_shard["produced"] / true),
+        "recall": F.when(_has_recall(job) & (true > 0), of_shard["produced"] / true),
         "target": F.when(of_shard["target"] > 0, of_shard["target"] / _ONE),
         "streams": F.struct(
             *(
@@ -97,6 +98,13 @@ def observed(job: Job) -> list[Column]:
         ),
     }
     return [column.alias(name) for name, column in columns.items()]
+
+
+def _has_recall(job: Job) -> Column:
+    """Whether results can be lost: those of windows are made without the events that were late."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    return F.lit(isinstance(job.query, Query))
 
 
 def _stream(folded: dict[str, Column]) -> Column:

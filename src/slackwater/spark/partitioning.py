@@ -26,7 +26,7 @@ from slackwater.events import flat
 from slackwater.hashing import hash_rows
 from slackwater.joins.keys import common_type
 from slackwater.kernels.records import I64
-from slackwater.query import Query
+from slackwater.window_query import AnyQuery
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Partitioning:
     columns: tuple[tuple[str, ...] | None, ...]
 
     @classmethod
-    def of(cls, query: Query, shards: int) -> Partitioning:
+    def of(cls, query: AnyQuery, shards: int) -> Partitioning:
         """How the streams of `query` are best split over so many shards."""
         streams = range(len(query.streams))
         if shards == 1:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
-from slackwater.engine.engine import Engine
 from slackwater.engine.output import Output
 from slackwater.engine.snapshot import (
     Archive,
@@ -25,6 +25,7 @@ from slackwater.engine.snapshot import (
     Saved,
     check_same,
     chunk_from,
+    engine_for,
     framed,
     restore_archive,
     sections,
@@ -70,14 +71,14 @@ class Shard:
         self.notes = notes
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> AnyEngine:
         """The engine."""
         return self.archive.engine
 
     @classmethod
     def new(cls, job: Job, number: int) -> Shard:
         """A shard that has seen nothing yet."""
-        engine = Engine(
+        engine = engine_for(
             job.query,
             job.schema_of,
             common_clock=job.partitioning.shards > 1,
@@ -117,6 +118,9 @@ class Shard:
                     own = rejected.stream == s
                     rows = tables[s].take(pa.array(rejected.row[own] - first[s]))
                     yield Rejects(s, rows, [REASONS[r] for r in rejected.reason[own]])
+        for dropped in output.dropped:
+            rows = tables[0].take(pa.array(dropped - first[0]))
+            yield Rejects(0, rows, ["late"] * len(dropped))
 
     def counts(self, stream: int) -> bool:
         """Whether arrivals of `stream` are counted here: those of a copied one only once."""

@@ -1,0 +1,255 @@
+"""The slack buffer of one stream, emptied by a heartbeat (Kim).
+
+The heartbeat is the largest time so far, minus a distance of 1: the late 3 is still in time, and is
+sorted; the 2 is not, and leaves at once, to be dropped by whoever sees the heartbeat before it.
+
+>>> stage = HeartbeatStage(distance=1)
+>>> [stage.arrive(ts) for ts in (1, 4, 3, 5, 2)]
+[[], [1], [3], [4], [2]]
+>>> stage.heartbeat, stage.dropped
+(4, 1)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slackwater.disorder.reorder import Step
+from slackwater.disorder.rings import BucketRings
+from slackwater.goal import Heartbeat
+from slackwater.kernels import heartbeat as kernels
+from slackwater.kernels import histogram
+from slackwater.kernels.records import BEFORE, I64, NEVER, NONE, Released
+from slackwater.log import Log
+
+_FOLLOW = {
+    "largest": kernels.FOLLOW_NOTHING,
+    "mean": kernels.FOLLOW_NOTHING,
+    "max-delay": kernels.FOLLOW_LARGEST,
+    "adaptive": kernels.FOLLOW_TWO,
+}
+_LASTING = {
+    "slack": kernels.DISTANCE,
+    "heartbeat": kernels.HEARTBEAT,
+    "top": kernels.TOP,
+    "max_delay": kernels.MAX_DELAY,
+    "count": kernels.COUNT,
+    "boundary": kernels.BOUNDARY,
+    "dropped": kernels.DROPPED,
+    "origin": kernels.ORIGIN,
+    "span_end": kernels.SPAN_END,
+    "largest": kernels.LARGEST,
+    "second": kernels.SECOND,
+    "buffered": kernels.BUFFERED,
+}
+
+
+class HeartbeatState(NamedTuple):
+    """Scalars by name, the mean, what was learnt of distances, and the events that wait."""
+
+    scalars: dict[str, int]
+    mean: float
+    behind: list[list[int]]
+    in_slack: I64
+
+
+class HeartbeatStage:
+    """A slack buffer and its heartbeat.
+
+    Parameters
+    ----------
+    distance
+        How far the heartbeat is behind its base; it may change at any time by `set_slack`.
+    heartbeat
+        What the base is, and what the distance follows; see `DropRatio`.
+    follow
+        Whether the distance follows the largest one seen.
+    recent
+        Over how many events the mean is taken.
+    span
+        Over how many events ``"adaptive"`` looks for its second delay.
+    slide, open_end
+        Where windows end: marks are wanted there.
+    log
+        Where the arrivals are; a new one when the stage is used by itself.
+    """
+
+    n_streams = 1
+
+    def __init__(
+        self,
+        distance: int = 0,
+        heartbeat: Heartbeat = "largest",
+        follow: bool = False,
+        recent: int = 100,
+        span: int = 1000,
+        slide: int = 0,
+        open_end: bool = False,
+        log: Log | None = None,
+    ) -> None:
+        self.log = log or Log()
+        self._recent = recent
+        self._span = span
+        self._rings = BucketRings(1, self.log)
+        self.ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
+        self.ctl[kernels.DISTANCE] = distance
+        self.ctl[kernels.HEARTBEAT] = self.ctl[kernels.TOP] = BEFORE
+        self.ctl[kernels.FROM_MEAN] = heartbeat == "mean"
+        self.ctl[kernels.FOLLOW] = kernels.FOLLOW_LARGEST if follow else _FOLLOW[heartbeat]
+        self.ctl[kernels.SLIDE] = slide
+        self.ctl[kernels.OPEN_END] = open_end
+        self.ctl[kernels.BOUNDARY] = NEVER
+        self._mean = np.zeros(1)
+        self.behind = np.zeros(histogram.BUCKETS, np.int64)  # how far events were behind the base
+        self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
+
+    # ---- what it knows
+
+    @property
+    def slack(self) -> int:
+        """The distance: K, if the base is the largest time."""
+        return int(self.ctl[kernels.DISTANCE])
+
+    @property
+    def heartbeat(self) -> int:
+        """Nothing before this time leaves any more."""
+        return int(self.ctl[kernels.HEARTBEAT])
+
+    @property
+    def top(self) -> int:
+        """The largest time so far."""
+        return int(self.ctl[kernels.TOP])
+
+    @property
+    def max_delay(self) -> int:
+        """The largest delay seen."""
+        return int(self.ctl[kernels.MAX_DELAY])
+
+    @property
+    def count(self) -> int:
+        """How many events have come."""
+        return int(self.ctl[kernels.COUNT])
+
+    @property
+    def dropped(self) -> int:
+        """How many of them were dropped."""
+        return int(self.ctl[kernels.DROPPED])
+
+    @property
+    def average_buffered(self) -> float:
+        """How many events waited, on average over all arrivals."""
+        return float(self.ctl[kernels.BUFFERED]) / max(1, self.count)
+
+    def buffered_of(self, stream: int) -> int:
+        """How many events wait here."""
+        return self._rings.size(stream)
+
+    def local(self, stream: int) -> int:  # noqa: ARG002
+        """Local time: the largest time so far."""
+        return self.top
+
+    def waiting(self) -> I64:
+        """Numbers of all events that wait here."""
+        return self._rings.contents(0)
+
+    def is_idle(self, stream: int) -> bool:  # noqa: ARG002
+        """Never: there is nobody else who waits."""
+        return False
+
+    is_finished = is_idle
+
+    def is_awaited(self, stream: int) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
+
+    # ---- what it does
+
+    def set_slack(self, slack: int) -> None:
+        """Change the distance from here on; the heartbeat does not fall."""
+        self.ctl[kernels.DISTANCE] = slack
+
+    def stop_at(self, count: int | None) -> None:
+        """Let runs stop behind so many events."""
+        self.ctl[kernels.BOUNDARY] = NEVER if count is None else count
+
+    def finish(self, stream: int) -> None:
+        """Nobody waits for the only stream but itself."""
+
+    def run(self, at: int, end: int) -> Step:
+        """Take in the arrivals ``at <= number < end`` of the log, up to the boundary."""
+        ctl = self.ctl
+        out = self._room_for(self._rings.size(0) + 2 * (end - at))
+        follows = ctl[kernels.FOLLOW] != kernels.FOLLOW_NOTHING
+        changes = np.empty((end - at if follows else 0, 2), np.int64)
+        ctl[kernels.N_OUT] = ctl[kernels.N_CHANGES] = 0
+        records = self.log.records()
+        reason = kernels.NO_ROOM
+        while reason == kernels.NO_ROOM:
+            ctl[kernels.SHIFT] = self._rings.shift
+            at, reason = kernels.run(
+                at, end, self._recent, self._span, ctl, self._mean, self.behind,
+                self._rings.arrays, records, out, changes,
+            )  # fmt: skip
+            if reason == kernels.NO_ROOM:
+                self._make_room_for(at)
+        n, k = ctl[kernels.N_OUT], ctl[kernels.N_CHANGES]
+        at_boundary = reason == kernels.AT_BOUNDARY
+        return Step(int(at), at_boundary, Released(*(c[:n] for c in out)), changes[:k])
+
+    def flush(self) -> Step:
+        """End of input: everything leaves."""
+        ctl = self.ctl
+        ctl[kernels.N_OUT] = 0
+        ctl[kernels.NOW] = self.log.end - 1
+        out = self._room_for(self._rings.size(0))
+        kernels.flush(ctl, self._rings.arrays, self.log.records(), out)
+        left = Released(*(column[: ctl[kernels.N_OUT]] for column in out))
+        return Step(self.log.end, False, left, np.empty((0, 2), np.int64))
+
+    def arrive(self, ts: int) -> list[int]:
+        """Take in one event; return the times of those that leave. For use by itself."""
+        key = np.array([0], np.int32)
+        out = self.run(*self.log.append(np.array([ts]), np.array([0]), [key])).out
+        return out.ts[out.event != NONE].tolist()  # type: ignore[no-any-return]
+
+    def _make_room_for(self, arrival: int) -> None:
+        """Have buckets for all that waits and the next arrival."""
+        waiting = self.log.ts[self.waiting() - self.log.base]
+        times = np.append(waiting, self.log.ts[arrival - self.log.base])
+        self._rings.make_room(int(times.max() - times.min()))
+
+    def _room_for(self, n: int) -> Released:
+        if n > len(self._out.event):
+            self._out = Released(*(np.empty(2 * n, np.int64) for _ in Released._fields))
+        return self._out
+
+    # ---- for a snapshot
+
+    def state(self) -> HeartbeatState:
+        """All it would need to go on elsewhere, given the same events in another log."""
+        at = np.flatnonzero(self.behind)
+        return HeartbeatState(
+            {name: int(self.ctl[place]) for name, place in _LASTING.items()},
+            float(self._mean[0]),
+            [at.tolist(), self.behind[at].tolist()],
+            self.waiting(),
+        )
+
+    def resume(self, state: HeartbeatState) -> None:
+        """Go on from `state`; its events are in the log."""
+        for name, value in state.scalars.items():
+            self.ctl[_LASTING[name]] = value
+        self._mean[0] = state.mean
+        self.behind[:] = 0
+        self.behind[np.array(state.behind[0], np.int64)] = state.behind[1]
+        times = self.log.ts[state.in_slack - self.log.base]
+        if len(times):
+            self._rings.make_room(int(times.max() - times.min()))
+        self._rings.insert(0, state.in_slack)
+
+    def about(self) -> dict[str, Any]:
+        """The state without its events, as plain data."""
+        scalars, mean, behind, _ = self.state()
+        return {"scalars": scalars, "mean": mean, "behind": behind}

@@ -1,0 +1,305 @@
+"""What the operators of one shard have in common: rows in, output out, in pieces; memory, metrics.
+
+An engine is defined per event in arrival order: the same arrivals cut into any batches give the
+same results, the same K series and the same metrics. It reads no clock; time is what arrives.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.disorder.heartbeat import HeartbeatStage
+from slackwater.disorder.reorder import Reorder
+from slackwater.engine.checks import REASONS
+from slackwater.engine.intake import Intake, Numbers, Rejected
+from slackwater.engine.metrics import Metrics, State, StreamMetrics
+from slackwater.engine.output import Output, Shape
+from slackwater.engine.rows import Rows
+from slackwater.errors import DataError, EngineStoppedError
+from slackwater.events import Batch
+from slackwater.goal import Goal
+from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
+from slackwater.log import Log
+from slackwater.query import Query
+from slackwater.window_query import WindowQuery
+
+_AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
+_FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
+
+DEAD = 255  # the place of an event that does not matter any more
+
+Asked = TypeVar("Asked", Query, WindowQuery)
+Stage = TypeVar("Stage", Reorder, HeartbeatStage)
+
+
+@dataclass
+class Counters:
+    """Running totals behind `Metrics`, lists by stream; part of a snapshot."""
+
+    arrivals: list[int]
+    in_order: list[int]
+    late_kept: list[int]
+    late_dropped: list[int]
+    rejected: list[dict[str, int]]  # by reason
+    produced: int = 0
+    lost: int = 0
+    lost_unknown: int = 0
+    max_lateness: int = 0
+
+    @classmethod
+    def zero(cls, m: int) -> Counters:
+        """Nothing has happened yet."""
+        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)])
+
+
+class ShardEngine(ABC, Generic[Asked, Stage]):
+    """Takes in batches, lets a stage sort them, and hands what leaves it to an operator.
+
+    `reorder` is the stage; subclasses have the operator.
+    """
+
+    reorder: Stage
+
+    def __init__(
+        self, query: Asked, schemas: Mapping[str, pa.Schema], shape: Shape, numbers: Numbers
+    ) -> None:
+        self.query: Asked = query
+        self.asked = query.goal  # at the start; it may change on the way
+        self.schemas = [check_schema(schemas, name) for name in query.names]
+        self._shape = shape
+        self.intake = Intake(query, self.schemas, numbers)
+        self.log = Log(self.intake.n_keys, **numbers.widths)
+        self.rows = [
+            Rows(pa.schema([schema.field(c) for c in self.intake.kept_columns(s)]))
+            for s, schema in enumerate(self.schemas)
+        ]
+        self.counters = Counters.zero(len(query.streams))
+        self.flushed = False  # and nothing has arrived since
+        self.knows_arrival = True  # of the last batch; waits are measured only then
+        self._output = Output(shape)
+        self._stopped = False
+
+    # ---- work
+
+    def feed(self, batch: Batch) -> Output:
+        """Take in a batch of arrivals; return what came of it."""
+        return _whole(self.feed_in_pieces(batch))
+
+    def feed_in_pieces(self, batch: Batch, piece: int | None = None) -> Iterator[Output]:
+        """The same, each time about `piece` bytes of results are there: memory stays bounded.
+
+        The pieces must be asked for to the end; an engine that is left before is of no more use.
+        """
+        self._check(batch)
+        self._stopped = True  # until the batch is through: half a batch must not be built upon
+        for part in batch.slices(_AT_ONCE):
+            yield from self._take_in(part, piece)
+        self._stopped = False
+        yield self._give_out()
+
+    def flush(self) -> Output:
+        """End of input: let everything out that waits."""
+        return _whole(self.flush_in_pieces())
+
+    def flush_in_pieces(self, piece: int | None = None) -> Iterator[Output]:
+        """The same in pieces, like `feed_in_pieces`."""
+        self._check(None)
+        self._stopped = True
+        yield from self._flush(piece)
+        self.flushed = True
+        self._stopped = False
+        yield self._give_out()
+
+    def finish(self, stream: int) -> None:
+        """No more is to be expected of `stream`: the others need not wait for it."""
+        self.reorder.finish(stream)
+
+    def snapshot(self) -> bytes:
+        """All that is needed to go on later, elsewhere; between batches."""
+        from slackwater.engine.snapshot import snapshot  # noqa: PLC0415  it builds engines itself
+
+        self._check(None)
+        return snapshot(self)
+
+    # ---- what an operator does
+
+    @abstractmethod
+    def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
+        """Take in these arrivals of the log."""
+
+    @abstractmethod
+    def _flush(self, piece: int | None) -> Iterator[Output]:
+        """Let everything out."""
+
+    @abstractmethod
+    def reserve_codes(self, size: int) -> None:
+        """There are so many key codes by now."""
+
+    @abstractmethod
+    def _rename_codes(self, renamed: I32) -> None:
+        """Key codes have new numbers."""
+
+    @abstractmethod
+    def places(self) -> U8:
+        """Where each event of the log is: some number, or DEAD if it does not matter any more."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What stage, operator and controller know beside the events, as plain data."""
+
+    @abstractmethod
+    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
+        """Go on from `said`, a state and more; `at` has the events by their places."""
+
+    @abstractmethod
+    def set_slack(self, slack: int) -> None:
+        """Change K by hand."""
+
+    @abstractmethod
+    def set_goal(self, goal: Goal) -> None:
+        """Ask for more or less of the same from here on; what was learnt stays."""
+
+    @abstractmethod
+    def _stored(self) -> int:
+        """How many events the operator keeps."""
+
+    @abstractmethod
+    def _oldest(self) -> int:
+        """The number of the oldest event that the operator may still need."""
+
+    def metrics(self) -> Metrics:
+        """Counters since the start."""
+        total = self.counters
+        return Metrics(
+            {name: self._stream_metrics(s) for s, name in enumerate(self.query.names)},
+            produced=total.produced,
+            lost=total.lost,
+            lost_unknown=total.lost_unknown,
+            slack=self.reorder.slack,
+            max_delay=self.reorder.max_delay,
+            max_lateness=total.max_lateness,
+            stored=self._stored(),
+        )
+
+    def _stream_metrics(self, s: int) -> StreamMetrics:
+        total, local = self.counters, self.reorder.local(s)
+        return StreamMetrics(
+            arrivals=total.arrivals[s],
+            in_order=total.in_order[s],
+            late_kept=total.late_kept[s],
+            late_dropped=total.late_dropped[s],
+            buffered=self.reorder.buffered_of(s),
+            rejected=dict(sorted(total.rejected[s].items())),
+            local_time=None if local == BEFORE else local,
+            state=self._stream_state(s),
+        )
+
+    def _stream_state(self, s: int) -> State:
+        reorder = self.reorder
+        if self.flushed or reorder.is_finished(s):
+            return "finished"
+        if reorder.is_idle(s):
+            return "idle"
+        behind = reorder.top - reorder.local(s)
+        return "slow" if behind > reorder.slack and reorder.is_awaited(s) else "active"
+
+    def _check(self, batch: Batch | None) -> None:
+        if self._stopped:
+            msg = "the engine failed in the middle of a batch; restore it from a snapshot"
+            raise EngineStoppedError(msg)
+        if batch is None:
+            return
+        for name, expected, table in zip(self.query.names, self.schemas, batch.tables, strict=True):
+            if not table.schema.equals(expected):
+                wanted, got = _brief(expected), _brief(table.schema)
+                msg = f"stream {name!r} must have the columns {wanted}, got {got}"
+                raise DataError(msg)
+
+    def _take_in(self, batch: Batch, piece: int | None) -> Iterator[Output]:
+        self.flushed = self.flushed and len(batch.stream) == 0
+        self._make_room(len(batch.stream))
+        self.knows_arrival = batch.arrival is not None
+        first_rows = [rows.end for rows in self.rows]
+        begin = self.log.end
+        rejected = self.intake.take_in(batch, self.log, first_rows)
+        self._count_rejects(rejected)
+        for rows, table in zip(self.rows, batch.tables, strict=True):
+            rows.append(table.select(rows.schema.names))
+        self.reserve_codes(self.intake.codes.size)
+        add(self.counters.arrivals, [table.num_rows for table in batch.tables])
+        end = self.log.end
+        if begin == 0 and end > 0:  # the very first arrival starts the K series
+            self._output.slack(int(self.log.ts[0]), self.reorder.slack)
+        yield from self._run(begin, end, piece)
+
+    def _count_rejects(self, rejected: Rejected) -> None:
+        for s, reason in zip(rejected.stream.tolist(), rejected.reason.tolist(), strict=True):
+            counts = self.counters.rejected[s]
+            counts[REASONS[reason]] = counts.get(REASONS[reason], 0) + 1
+        self._output.rejects(rejected)
+
+    def _give_out(self) -> Output:
+        """What came so far; from here on it is somebody else's."""
+        output, self._output = self._output, Output(self._shape)
+        output.top = self.reorder.top
+        return output
+
+    # ---- memory
+
+    def _make_room(self, n: int) -> None:
+        """Forget what no longer matters before the log would have to grow."""
+        if self.log.has_room(n):
+            return
+        oldest = int(self.reorder.waiting().min(initial=self._oldest()))
+        if 2 * (oldest - self.log.base) < self.log.size:
+            return  # little to gain: let the log grow, so that this stays rare
+        self.log.trim(oldest)
+        for s, rows in enumerate(self.rows):
+            own = self.log.row[self.log.stream == s]
+            rows.forget(int(own[0]) if len(own) else rows.end)
+        if self.intake.codes.size > _FEWEST_CODES:
+            self._forget_codes()
+
+    def _forget_codes(self) -> None:
+        """Drop keys that no kept event has, when they are the majority."""
+        live = np.zeros(self.intake.codes.size, bool)
+        used = self.log.keys
+        live[used[used != NONE]] = True
+        if 2 * int(live.sum()) > len(live):
+            return
+        renamed = self.intake.codes.keep(live)
+        used[used != NONE] = renamed[used[used != NONE]]
+        self._rename_codes(renamed)
+
+
+def _whole(pieces: Iterator[Output]) -> Output:
+    output = next(pieces)
+    for piece in pieces:
+        output.extend(piece)
+    return output
+
+
+def add(totals: list[int], more: Sequence[int] | I64) -> None:
+    """Add to each total."""
+    totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
+
+
+def check_schema(schemas: Mapping[str, pa.Schema], name: str) -> pa.Schema:
+    """The schema of the stream `name`."""
+    if name not in schemas:
+        msg = f"there is no data for stream {name!r}; got {', '.join(schemas) or 'none'}"
+        raise DataError(msg)
+    return schemas[name].remove_metadata()
+
+
+def _brief(schema: pa.Schema) -> str:
+    return ", ".join(f"{column.name} {column.type}" for column in schema)
+
+
+AnyEngine = ShardEngine[Any, Any]

@@ -1,0 +1,221 @@
+"""The windows of one shard: arrivals in, aggregates out (DESIGN 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.disorder.heartbeat import HeartbeatStage, HeartbeatState
+from slackwater.disorder.reorder import Step
+from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
+from slackwater.engine.output import RESULT_TS, LateEvents, Output, Production, Shape, time_type
+from slackwater.errors import QueryError
+from slackwater.goal import DropRatio, Goal, MaxSlack, Slack, goal_from_dict
+from slackwater.goals.drop_ratio import DropController
+from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated
+from slackwater.units import to_units
+from slackwater.window_query import WindowQuery
+from slackwater.windows.slots import Plan
+from slackwater.windows.window_aggregate import AggregateState, WindowAggregate
+
+_BACK, _FRONT, _IN_SLACK = range(3)  # places of events
+
+
+class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
+    """Aggregates over windows of one stream."""
+
+    def __init__(self, query: WindowQuery, schemas: Mapping[str, pa.Schema]) -> None:
+        [schema] = [check_schema(schemas, name) for name in query.names]
+        self.plan = Plan(query.select, schema, query.names[0])
+        super().__init__(query, schemas, _shape(query, self.plan, schema), self.plan)
+        goal, step = query.goal, query.step
+        steered = goal if isinstance(goal, DropRatio) else None
+        self.reorder = HeartbeatStage(
+            to_units(goal.length, query.unit, "slack") if isinstance(goal, Slack) else 0,
+            steered.heartbeat if steered else "largest",
+            follow=isinstance(goal, MaxSlack),
+            **({"recent": steered.recent, "span": steered.every} if steered else {}),
+            slide=step if isinstance(step, int) else 0,
+            open_end=query.bounds == "[)",
+            log=self.log,
+        )
+        self.controller = DropController(steered) if steered and steered.is_steered else None
+        self.windows = WindowAggregate(query, self.plan, self.log)
+
+    @classmethod
+    def restore(
+        cls, data: bytes, query: WindowQuery, schemas: Mapping[str, pa.Schema]
+    ) -> WindowEngine:
+        """The engine whose `snapshot` this is; the query may change its goal."""
+        from slackwater.engine.snapshot import restore  # noqa: PLC0415  it builds engines itself
+
+        engine = restore(data, query, schemas)
+        assert isinstance(engine, cls)
+        return engine
+
+    def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
+        stage = self.reorder
+        while begin < end:
+            if self.controller is not None:
+                every = self.controller.every
+                stage.stop_at((stage.count // every + 1) * every)
+            step = stage.run(begin, end)
+            for top, distance in step.changes:
+                self._output.slack(int(top), int(distance))
+            yield from self._aggregate(step, piece)
+            if step.at_boundary and self.controller is not None:
+                self._adapt(self.controller)
+            begin = step.reached
+
+    def _adapt(self, controller: DropController) -> None:
+        """A period is over: how far back should the heartbeat be from here on?"""
+        stage = self.reorder
+        distance = controller.next_distance(stage.count, stage.dropped, stage.behind)
+        stage.behind[:] = 0
+        if distance != stage.slack:
+            stage.set_slack(distance)
+            self._output.slack(stage.top, distance)
+
+    def _flush(self, piece: int | None) -> Iterator[Output]:
+        step = self.reorder.flush()
+        yield from self._aggregate(step, piece)
+        for found in self.windows.close():
+            self._materialise(found, np.full(len(found.ts), self.reorder.top))
+            if piece is not None and self._output.nbytes >= piece:
+                yield self._give_out()
+
+    def _aggregate(self, step: Step, piece: int | None) -> Iterator[Output]:
+        """Hand on what left the slack buffer."""
+        out = step.out
+        if len(out.event) == 0:
+            return
+        working = self.windows.process(out)
+        while True:
+            try:
+                found = next(working)
+            except StopIteration as end:
+                late = end.value
+                break
+            self._materialise(found, out.top[found.position])
+            if piece is not None and self._output.nbytes >= piece:
+                yield self._give_out()
+        events = int(np.count_nonzero(out.event != NONE))
+        counters = self.counters
+        add(counters.in_order, [events - len(late.position)])
+        add(counters.late_dropped, [len(late.position)])
+        counters.max_lateness = max(counters.max_lateness, int(late.by.max(initial=0)))
+        if len(late.position):
+            place = out.event[late.position] - self.log.base
+            nothing = np.zeros(len(place), bool)
+            self._output.dropped.append(self.log.row[place])
+            self._output.late.append(
+                LateEvents(
+                    self.log.stream[place], self.log.ts[place], late.by, nothing, late.lost, nothing
+                )
+            )
+
+    def _materialise(self, found: Aggregated, top: I64) -> None:
+        """Write down results; `top` has the largest time when each was made."""
+        if self.query.by and isinstance(self.query.step, int):
+            order = np.lexsort((found.first, found.ts))  # groups have no order of their own
+            found, top = found.take(order), top[order]
+        members = {
+            which: self.rows[0].take(self.log.row[events - self.log.base])
+            for which, events in (("first", found.first), ("last", found.last))
+            if self.plan.reads_rows(which) or (which == "last" and self.query.by)
+        }
+        columns = [pa.array(found.ts.copy()).cast(self._shape.schema.field(0).type)]
+        columns += [members["last"].column(name) for name in self.query.by]
+        columns += [self.plan.column(column, found, members) for column in self.plan.columns]
+        self._output.tables.append(pa.Table.from_arrays(columns, schema=self._shape.schema))
+        ones = np.ones(len(found.ts), np.int64)
+        self._output.made.append(Production(found.ts.copy(), ones, top - found.ts))
+        self.counters.produced += len(ones)
+
+    def set_slack(self, slack: int) -> None:
+        """Change the distance by hand."""
+        self.reorder.set_slack(slack)
+        self._output.slack(self.reorder.top, slack)
+
+    def set_goal(self, goal: Goal) -> None:
+        """Ask for another ratio from here on; what was learnt stays."""
+        if not isinstance(goal, DropRatio) or self.controller is None:
+            msg = f"a running goal {self.query.goal} can only get other figures, got {goal}"
+            raise QueryError(msg)
+        self.query = replace(self.query, goal=goal)
+        learnt = self.controller.state()
+        self.controller = DropController(goal)
+        self.controller.resume(learnt)
+
+    # ---- for a snapshot
+
+    def places(self) -> U8:
+        """In a window, on either side of its turn, or waiting."""
+        place = np.full(self.log.size, DEAD, np.uint8)
+        events, is_front = self.windows.kept()
+        place[events - self.log.base] = np.where(is_front, _FRONT, _BACK)
+        place[self.reorder.waiting() - self.log.base] = _IN_SLACK
+        return place
+
+    def state(self) -> dict[str, Any]:
+        """What is known beside the events, as plain data."""
+        return {
+            "heartbeat": self.reorder.about(),
+            "windows": self.windows.state()._asdict(),
+            "controller": None if self.controller is None else self.controller.state(),
+        }
+
+    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
+        """Go on from `said`; the goal may be another one."""
+        none = np.empty(0, np.int64)
+        distance = self.reorder.slack
+        waiting = at.get(_IN_SLACK, none)
+        self.reorder.resume(HeartbeatState(**said["heartbeat"], in_slack=waiting))
+        front, back = at.get(_FRONT, none), at.get(_BACK, none)
+        kept = np.concatenate([front, back])
+        is_front = np.arange(len(kept)) < len(front)
+        order = np.argsort(kept)
+        self.windows.resume(AggregateState(**said["windows"]), kept[order], is_front[order])
+        same_goal = repr(self.asked) == said["asked"]
+        goal = goal_from_dict(said["goal"])
+        if same_goal and goal != self.query.goal:
+            self.set_goal(goal)  # it was changed on the way
+        if self.controller is not None and said["controller"] is not None:
+            self.controller.resume(said["controller"])
+        elif not same_goal:
+            self.reorder.set_slack(distance)
+
+    # ---- memory
+
+    def reserve_codes(self, size: int) -> None:
+        """Have windows for so many groups."""
+        self.windows.reserve_codes(size)
+
+    def _rename_codes(self, renamed: I32) -> None:
+        self.windows.rename_codes(renamed)
+
+    def _stored(self) -> int:
+        return len(self.windows.kept()[0])
+
+    def _oldest(self) -> int:
+        self.windows.forget(self.reorder.heartbeat)
+        return int(self.windows.kept()[0].min(initial=self.log.end))
+
+
+def _shape(query: WindowQuery, plan: Plan, schema: pa.Schema) -> Shape:
+    """The end of the window, the group, the aggregates."""
+    for name in query.by:
+        if name not in schema.names:
+            msg = (
+                f"by names {name!r}, but stream {query.names[0]!r} has no such column; "
+                f"it has {', '.join(schema.names)}"
+            )
+            raise QueryError(msg)
+    fields = [pa.field(RESULT_TS, time_type(query, [schema]), nullable=False)]
+    fields += [pa.field(name, schema.field(name).type) for name in query.by]
+    fields += [pa.field(column.name, column.type) for column in plan.columns]
+    return Shape(pa.schema(fields), counts=False, keeps_members=False)

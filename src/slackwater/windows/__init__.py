@@ -1,0 +1,1 @@
+"""Windows over one stream, and aggregates of their events."""

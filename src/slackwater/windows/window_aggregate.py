@@ -1,0 +1,234 @@
+"""The windows of one shard behind `process`: released events in, aggregates out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater.errors import DataError
+from slackwater.kernels import aggregate as kernels
+from slackwater.kernels.records import (
+    BEFORE,
+    I64,
+    NONE,
+    Aggregated,
+    Groups,
+    Late,
+    Released,
+)
+from slackwater.log import Log
+from slackwater.query import Tuples
+from slackwater.window_query import WindowQuery
+from slackwater.windows.slots import Plan
+
+_RESULTS_AT_ONCE = 2**16
+_FEWEST_GROUPS = 64
+_SMALLEST_RING = 4
+_LEAST_ROOM = 1024
+
+
+class AggregateState(NamedTuple):
+    """The clock, the next end of a window, and how many events each group has seen."""
+
+    clock: int
+    next_end: int
+    seen: list[list[int]]  # (which of the kept events is one of the group, how many)
+
+
+class WindowAggregate:
+    """Windows of `query` over the events of `log`."""
+
+    def __init__(self, query: WindowQuery, plan: Plan, log: Log) -> None:
+        self._log = log
+        self._plan = plan
+        self._slots, self._rows = plan.slots()
+        length, step = query.length, query.step
+        ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
+        ctl[kernels.CLOCK] = ctl[kernels.NEXT_END] = BEFORE
+        ctl[kernels.RANGE] = NONE if isinstance(length, Tuples) else length
+        ctl[kernels.TUPLES] = length.count if isinstance(length, Tuples) else 0
+        ctl[kernels.SLIDE] = step if isinstance(step, int) else 0
+        ctl[kernels.EVERY] = step.count if isinstance(step, Tuples) else 1
+        ctl[kernels.OPEN_END] = query.bounds == "[)"
+        self._ctl = ctl
+        self._groups = self._new_groups(_FEWEST_GROUPS, np.zeros(_FEWEST_GROUPS, np.int64))
+        self._found = self._new_found(0)
+        self._late = Late(*(np.empty(0, np.int64) for _ in Late._fields))
+
+    @property
+    def time(self) -> int:
+        """The clock: what is before it is late."""
+        return int(self._ctl[kernels.CLOCK])
+
+    # ---- work
+
+    def process(self, released: Released) -> Generator[Aggregated, None, Late]:
+        """Take in what was released; yields aggregates.
+
+        Returns which events were late.
+        """
+        if len(released.event) > len(self._late.position):
+            self._late = Late(*(np.empty(2 * len(released.event), np.int64) for _ in Late._fields))
+        ctl, late = self._ctl, self._late
+        ctl[[kernels.N_FOUND, kernels.N_LATE]] = 0
+        records = self._log.records()
+        at, reason = 0, kernels.FULL
+        while reason != kernels.DONE:
+            self._have_room(len(released.event))
+            at, reason = kernels.run(
+                at, released, ctl, self._slots, self._groups, records, self._found, late
+            )
+            if reason == kernels.NO_ROOM:
+                self._grow(int(released.key[at]))
+            yield from self._give_out()
+        return Late(*(column[: ctl[kernels.N_LATE]].copy() for column in late))
+
+    def close(self) -> Iterator[Aggregated]:
+        """End of input: windows that have events end."""
+        ctl = self._ctl
+        ctl[kernels.N_FOUND] = 0
+        if ctl[kernels.SLIDE] == 0:
+            return
+        is_done = False
+        while not is_done:
+            self._have_room(0)
+            is_done = kernels.close_all(
+                ctl, self._slots, self._groups, self._log.records(), self._found, 0
+            )
+            yield from self._give_out()
+        ctl[kernels.CLOCK] = max(ctl[kernels.CLOCK], ctl[kernels.NEXT_END] - ctl[kernels.SLIDE])
+
+    def _give_out(self) -> Iterator[Aggregated]:
+        if self._ctl[kernels.OVERFLOW]:
+            msg = "a sum of whole numbers is beyond 64 bits; cast the column to a double"
+            raise DataError(msg)
+        n = self._ctl[kernels.N_FOUND]
+        if n:
+            found, self._found = self._found, self._new_found(0)
+            self._ctl[kernels.N_FOUND] = 0
+            yield found.take(slice(n))
+
+    def _have_room(self, n: int) -> None:
+        """Room for results: some at once, and at least one for each group."""
+        needed = max(min(n, _RESULTS_AT_ONCE), int(self._ctl[kernels.N_ACTIVE]), 1)
+        if needed > len(self._found.ts):
+            self._found = self._new_found(needed)
+
+    def _new_found(self, n: int) -> Aggregated:
+        slots = len(self._slots.op)
+        ts, first, last, size, position = (np.empty(n, np.int64) for _ in range(5))
+        ints, floats = np.empty((slots, n), np.int64), np.empty((slots, n))
+        return Aggregated(ts, first, last, size, position, ints, floats)
+
+    # ---- groups
+
+    def reserve_codes(self, size: int) -> None:
+        """Have rings for all group codes below `size`."""
+        if size > len(self._groups.place):
+            rooms = np.zeros(2 * size, np.int64)
+            rooms[: len(self._groups.place)] = self._groups.ring[:, kernels.ROOM]
+            self._repack(rooms)
+
+    def _grow(self, group: int) -> None:
+        """More room for one group; and less for those that do not need theirs any more."""
+        ring = self._groups.ring
+        size = ring[:, kernels.TAIL] - ring[:, kernels.HEAD]
+        rooms = np.where(size > 0, np.maximum(_SMALLEST_RING, _power_of_two(2 * size)), 0)
+        rooms[group] = max(_SMALLEST_RING, 4 * int(ring[group, kernels.ROOM]))
+        self._repack(rooms)
+
+    def _repack(self, rooms: I64) -> None:
+        old = self._groups
+        n = min(len(rooms), len(old.place))
+        new = self._new_groups(len(rooms), rooms)
+        new.active[:n], new.place[:n] = old.active[:n], old.place[:n]
+        new.ints[:, :n], new.floats[:, :n] = old.ints[:, :n], old.floats[:, :n]
+        kernels.repack(n, old, new)
+        self._groups = new
+
+    def _new_groups(self, n: int, rooms: I64) -> Groups:
+        ring = np.zeros((n, kernels.RING_LENGTH), np.int64)
+        ring[:, kernels.ROOM] = rooms
+        ring[1:, kernels.OFFSET] = np.cumsum(rooms)[:-1]
+        room = max(_LEAST_ROOM, int(rooms.sum()))
+        ints, floats = self._rows["ints"], self._rows["floats"]
+        return Groups(
+            ring,
+            active=np.full(n, NONE),
+            place=np.full(n, NONE),
+            entry=np.empty((room, 2), np.int64),
+            ints=np.zeros((ints, n), np.int64),
+            floats=np.zeros((floats, n)),
+            int_suffix=np.empty((ints, room), np.int64),
+            float_suffix=np.empty((floats, room)),
+        )
+
+    def rename_codes(self, renamed: NDArray[np.int32]) -> None:
+        """Follow `KeyCodes.keep`: each group moves to its new code."""
+        old = self._groups
+        kept = np.flatnonzero(renamed[: len(old.place)] != NONE)
+        to = renamed[kept]
+        new = self._new_groups(len(old.place), np.zeros(len(old.place), np.int64))
+        new.ring[to] = old.ring[kept]
+        new.place[to] = old.place[kept]
+        new.ints[:, to], new.floats[:, to] = old.ints[:, kept], old.floats[:, kept]
+        active = old.active[: self._ctl[kernels.N_ACTIVE]]
+        new.active[: len(active)] = renamed[active]
+        self._groups = new._replace(
+            entry=old.entry, int_suffix=old.int_suffix, float_suffix=old.float_suffix
+        )
+
+    # ---- what is kept
+
+    def forget(self, heartbeat: int) -> None:
+        """Let go of events that no window reaches back to, in groups that are silent."""
+        length = self._ctl[kernels.RANGE]
+        if length != NONE and self._ctl[kernels.SLIDE] == 0 and heartbeat > BEFORE:
+            records = self._log.records()
+            kernels.forget(heartbeat - length, self._ctl, self._slots, self._groups, records)
+
+    def kept(self) -> tuple[I64, NDArray[np.bool_]]:
+        """The events in windows, group by group in order; and which are in the front stacks."""
+        ring = self._groups.ring
+        n = int((ring[:, kernels.TAIL] - ring[:, kernels.HEAD]).sum())
+        events, is_front = np.empty(n, np.int64), np.empty(n, bool)
+        n = kernels.contents(self._ctl, self._groups, events, is_front)
+        return events[:n], is_front[:n]
+
+    def state(self) -> AggregateState:
+        """All it would need to go on elsewhere, given the kept events."""
+        ctl = self._ctl
+        seen: list[list[int]] = []
+        if ctl[kernels.EVERY] > 1:
+            events, _ = self.kept()
+            group = self._log.keys[events - self._log.base, 0]
+            codes, firsts = np.unique(group, return_index=True)
+            order = np.argsort(np.argsort(events))
+            seen = [
+                [int(order[i]), int(self._groups.ring[code, kernels.SEEN])]
+                for code, i in zip(codes, firsts, strict=True)
+            ]
+        return AggregateState(int(ctl[kernels.CLOCK]), int(ctl[kernels.NEXT_END]), seen)
+
+    def resume(self, state: AggregateState, events: I64, is_front: NDArray[np.bool_]) -> None:
+        """Go on from `state` with the kept events, in arrival order."""
+        ctl, log = self._ctl, self._log
+        ctl[kernels.CLOCK], ctl[kernels.NEXT_END] = state.clock, state.next_end
+        group = log.keys[events - log.base, 0]
+        order = np.lexsort((events, log.ts[events - log.base], group))
+        size = np.bincount(group, minlength=len(self._groups.place))
+        self._repack(np.where(size > 0, np.maximum(_SMALLEST_RING, _power_of_two(2 * size)), 0))
+        kernels.put_back(
+            events[order], is_front[order], self._slots, self._groups, log.records(), ctl,
+            group[order],
+        )  # fmt: skip
+        for at, seen in state.seen:
+            self._groups.ring[group[at], kernels.SEEN] = seen
+
+
+def _power_of_two(n: I64) -> Any:
+    """The next power of two, elementwise."""
+    return 1 << np.ceil(np.log2(np.maximum(n, 1))).astype(np.int64)

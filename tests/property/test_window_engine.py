@@ -1,0 +1,56 @@
+"""The engine of windows: any cut into batches and any restore give the same."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slackwater as sw
+from property.test_windows import EVENTS, asked, table_of, windows
+from slackwater.engine.replay import recorded
+from slackwater.engine.window_engine import WindowEngine
+
+GOALS = st.one_of(
+    st.builds(sw.Slack, st.integers(0, 30)),
+    st.just(sw.MaxSlack()),
+    st.builds(
+        sw.DropRatio,
+        st.sampled_from([0.0, 0.1, 0.5]),
+        st.sampled_from(["largest", "mean"]),
+        every=st.integers(1, 7),
+        recent=st.integers(1, 9),
+    ),
+    st.sampled_from(
+        [sw.DropRatio(heartbeat="adaptive", every=5), sw.DropRatio(heartbeat="max-delay")]
+    ),
+)
+
+
+def shown(engine, outputs):
+    """All that a user sees."""
+    made = [(p.ts.tolist(), p.latency.tolist()) for output in outputs for p in output.made]
+    late = [(e.ts.tolist(), e.late_by.tolist()) for output in outputs for e in output.late]
+    return (
+        pa.concat_tables([output.table for output in outputs]).to_pylist(),
+        [sum(column, []) for column in zip(*made, strict=True)],
+        [sum(column, []) for column in zip(*late, strict=True)],
+        [change for output in outputs for change in output.slacks],
+        engine.metrics(),
+        engine.reorder.average_buffered,
+    )
+
+
+@given(EVENTS, windows(), GOALS, st.booleans(), st.integers(1, 9), st.booleans())
+def test_cuts_and_restores_change_nothing(events, case, goal, grouped, cut, restored):
+    query = asked(case[0], goal, grouped)
+    batch, _ = recorded(query, {"s": table_of(events, "double")}, None)
+    schemas = {"s": batch.tables[0].schema}
+    whole = WindowEngine(query, schemas)
+    expected = shown(whole, [whole.feed(batch), whole.flush()])
+    engine = WindowEngine(query, schemas)
+    outputs = []
+    for part in batch.slices(cut):
+        outputs.append(engine.feed(part))
+        if restored:
+            engine = WindowEngine.restore(engine.snapshot(), query, schemas)
+    outputs.append(engine.flush())
+    assert shown(engine, outputs) == expected
