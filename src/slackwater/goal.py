@@ -161,13 +161,14 @@ class DropRatio:
     ratio
         DRATIO of Kim: from 0 (best effort: as few as possible) to below 1, over all events so far.
     heartbeat
-        What the heartbeat is measured from: the ``"largest"`` time so far (the default), or the
+        How it is estimated: from the ``"largest"`` time so far (ours, the default), or from the
         recent ``"mean"`` of all times, as Kim does it. ``"max-delay"`` and ``"adaptive"``
         ((m1 + m2) / 2) are the methods that Kim compares with; they take no ratio but 0.
     every
         The period after which the heartbeat is reconsidered, in events.
     recent
-        Over how many events the mean is taken.
+        Over how many events the mean is taken; and so many are held back in the beginning, until
+        something is known of their order.
     """
 
     ratio: float = 0.0
@@ -197,8 +198,8 @@ class DropRatio:
 
     @property
     def is_steered(self) -> bool:
-        """Whether the distance is chosen anew each period."""
-        return self.ratio > 0 or self.heartbeat == "largest"
+        """Whether something is chosen anew each period."""
+        return self.ratio > 0
 
 
 Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency | DropRatio

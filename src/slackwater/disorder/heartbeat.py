@@ -12,11 +12,10 @@ sorted; the 2 is not, and leaves at once, to be dropped by whoever sees the hear
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from slackwater.disorder.reorder import Step
 from slackwater.disorder.rings import BucketRings
 from slackwater.goal import Heartbeat
 from slackwater.kernels import heartbeat as kernels
@@ -24,9 +23,13 @@ from slackwater.kernels import histogram
 from slackwater.kernels.records import BEFORE, I64, NEVER, NONE, Released
 from slackwater.log import Log
 
+Follow = Literal["nothing", "largest", "twice"]
+
 _FOLLOW = {
-    "largest": kernels.FOLLOW_NOTHING,
-    "mean": kernels.FOLLOW_NOTHING,
+    "nothing": kernels.FOLLOW_NOTHING,
+    "largest": kernels.FOLLOW_LARGEST,
+    "twice": kernels.FOLLOW_TWICE,
+    "mean": kernels.FOLLOW_LARGEST,
     "max-delay": kernels.FOLLOW_LARGEST,
     "adaptive": kernels.FOLLOW_TWO,
 }
@@ -43,6 +46,9 @@ _LASTING = {
     "largest": kernels.LARGEST,
     "second": kernels.SECOND,
     "buffered": kernels.BUFFERED,
+    "follow": kernels.FOLLOW,
+    "offset": kernels.OFFSET,
+    "limit": kernels.LIMIT,
 }
 
 
@@ -65,11 +71,13 @@ class HeartbeatStage:
     heartbeat
         What the base is, and what the distance follows; see `DropRatio`.
     follow
-        Whether the distance follows the largest one seen.
+        What the distance follows: ``"nothing"``, the ``"largest"`` one seen, or ``"twice"`` that.
     recent
         Over how many events the mean is taken.
     span
         Over how many events ``"adaptive"`` looks for its second delay.
+    hold
+        Nothing leaves before so many events have come.
     slide, open_end
         Where windows end: marks are wanted there.
     log
@@ -82,9 +90,10 @@ class HeartbeatStage:
         self,
         distance: int = 0,
         heartbeat: Heartbeat = "largest",
-        follow: bool = False,
+        follow: Follow = "nothing",
         recent: int = 100,
         span: int = 1000,
+        hold: int = 0,
         slide: int = 0,
         open_end: bool = False,
         log: Log | None = None,
@@ -97,13 +106,16 @@ class HeartbeatStage:
         self.ctl[kernels.DISTANCE] = distance
         self.ctl[kernels.HEARTBEAT] = self.ctl[kernels.TOP] = BEFORE
         self.ctl[kernels.FROM_MEAN] = heartbeat == "mean"
-        self.ctl[kernels.FOLLOW] = kernels.FOLLOW_LARGEST if follow else _FOLLOW[heartbeat]
+        self.ctl[kernels.FOLLOW] = _FOLLOW[follow if heartbeat == "largest" else heartbeat]
+        self.ctl[kernels.HOLD] = hold
+        self.ctl[kernels.LIMIT] = NEVER
         self.ctl[kernels.SLIDE] = slide
         self.ctl[kernels.OPEN_END] = open_end
         self.ctl[kernels.BOUNDARY] = NEVER
         self._mean = np.zeros(1)
         self.behind = np.zeros(histogram.BUCKETS, np.int64)  # how far events were behind the base
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
+        self._changes = np.empty((1, 2), np.int64)
 
     # ---- what it knows
 
@@ -138,6 +150,11 @@ class HeartbeatStage:
         return int(self.ctl[kernels.DROPPED])
 
     @property
+    def largest(self) -> int:
+        """The largest distance of an event from the base so far."""
+        return int(self.ctl[kernels.LARGEST])
+
+    @property
     def average_buffered(self) -> float:
         """How many events waited, on average over all arrivals."""
         return float(self.ctl[kernels.BUFFERED]) / max(1, self.count)
@@ -166,9 +183,22 @@ class HeartbeatStage:
 
     # ---- what it does
 
-    def set_slack(self, slack: int) -> None:
-        """Change the distance from here on; the heartbeat does not fall."""
+    def set_slack(self, slack: int, follow: Follow = "nothing", limit: int = NEVER) -> None:
+        """Change the distance from here on; the heartbeat does not fall.
+
+        When `limit` events were dropped, it follows as with ``"twice"``.
+        """
+        if slack != self.slack:
+            n = self.ctl[kernels.N_CHANGES]
+            self._changes[n] = self.top, slack
+            self.ctl[kernels.N_CHANGES] = n + 1
         self.ctl[kernels.DISTANCE] = slack
+        self.ctl[kernels.FOLLOW] = _FOLLOW[follow]
+        self.ctl[kernels.LIMIT] = limit
+
+    def set_offset(self, offset: int) -> None:
+        """Add this to the largest distance, which is followed."""
+        self.ctl[kernels.OFFSET] = offset
 
     def stop_at(self, count: int | None) -> None:
         """Let runs stop behind so many events."""
@@ -177,42 +207,53 @@ class HeartbeatStage:
     def finish(self, stream: int) -> None:
         """Nobody waits for the only stream but itself."""
 
-    def run(self, at: int, end: int) -> Step:
-        """Take in the arrivals ``at <= number < end`` of the log, up to the boundary."""
-        ctl = self.ctl
-        out = self._room_for(self._rings.size(0) + 2 * (end - at))
-        follows = ctl[kernels.FOLLOW] != kernels.FOLLOW_NOTHING
-        changes = np.empty((end - at if follows else 0, 2), np.int64)
-        ctl[kernels.N_OUT] = ctl[kernels.N_CHANGES] = 0
-        records = self.log.records()
+    def start(self, n: int) -> None:
+        """Have room for what leaves when `n` more arrivals come; forget what left before."""
+        self.ctl[kernels.N_OUT] = self.ctl[kernels.N_CHANGES] = 0
+        self._have_room(self._rings.size(0) + 2 * n)
+        if n + 1 > len(self._changes):
+            self._changes = np.empty((2 * n + 1, 2), np.int64)
+
+    def run(self, at: int, end: int) -> tuple[int, bool]:
+        """Take in the arrivals ``at <= number < end`` of the log, for which there is room.
+
+        Returns the next arrival to take in, and whether that is because of the boundary.
+        """
+        ctl, records = self.ctl, self.log.records()
         reason = kernels.NO_ROOM
         while reason == kernels.NO_ROOM:
             ctl[kernels.SHIFT] = self._rings.shift
             at, reason = kernels.run(
                 at, end, self._recent, self._span, ctl, self._mean, self.behind,
-                self._rings.arrays, records, out, changes,
+                self._rings.arrays, records, self._out, self._changes,
             )  # fmt: skip
             if reason == kernels.NO_ROOM:
                 self._make_room_for(at)
-        n, k = ctl[kernels.N_OUT], ctl[kernels.N_CHANGES]
-        at_boundary = reason == kernels.AT_BOUNDARY
-        return Step(int(at), at_boundary, Released(*(c[:n] for c in out)), changes[:k])
+        return int(at), reason == kernels.AT_BOUNDARY
 
-    def flush(self) -> Step:
+    def flush(self) -> None:
         """End of input: everything leaves."""
-        ctl = self.ctl
-        ctl[kernels.N_OUT] = 0
-        ctl[kernels.NOW] = self.log.end - 1
-        out = self._room_for(self._rings.size(0))
-        kernels.flush(ctl, self._rings.arrays, self.log.records(), out)
-        left = Released(*(column[: ctl[kernels.N_OUT]] for column in out))
-        return Step(self.log.end, False, left, np.empty((0, 2), np.int64))
+        self.start(0)
+        self.ctl[kernels.NOW] = self.log.end - 1
+        kernels.flush(self.ctl, self._rings.arrays, self.log.records(), self._out)
+
+    @property
+    def out(self) -> Released:
+        """What has left since the start, in order; valid until the next one."""
+        n = self.ctl[kernels.N_OUT]
+        return Released(*(column[:n] for column in self._out))
+
+    @property
+    def changes(self) -> I64:
+        """Rows (largest time, new distance) since the start."""
+        return self._changes[: self.ctl[kernels.N_CHANGES]]
 
     def arrive(self, ts: int) -> list[int]:
         """Take in one event; return the times of those that leave. For use by itself."""
         key = np.array([0], np.int32)
-        out = self.run(*self.log.append(np.array([ts]), np.array([0]), [key])).out
-        return out.ts[out.event != NONE].tolist()  # type: ignore[no-any-return]
+        self.start(1)
+        self.run(*self.log.append(np.array([ts]), np.array([0]), [key]))
+        return self.out.ts[self.out.event != NONE].tolist()  # type: ignore[no-any-return]
 
     def _make_room_for(self, arrival: int) -> None:
         """Have buckets for all that waits and the next arrival."""
@@ -220,10 +261,9 @@ class HeartbeatStage:
         times = np.append(waiting, self.log.ts[arrival - self.log.base])
         self._rings.make_room(int(times.max() - times.min()))
 
-    def _room_for(self, n: int) -> Released:
+    def _have_room(self, n: int) -> None:
         if n > len(self._out.event):
             self._out = Released(*(np.empty(2 * n, np.int64) for _ in Released._fields))
-        return self._out
 
     # ---- for a snapshot
 

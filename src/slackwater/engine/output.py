@@ -101,9 +101,7 @@ class Output:
         self.made: list[Production] = []
         self.late: list[LateEvents] = []
         self.rejected: list[Rejected] = []
-        self.dropped: list[
-            I64
-        ] = []  # rows of events that windows dropped
+        self.dropped: list[I64] = []  # rows of events that windows dropped
         self.slacks: list[tuple[int, int]] = []  # (event time, K) where K changed
         self.waits: list[I64] = []  # arrival of the last member to emission, per result
         self.top = BEFORE  # largest local time

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.disorder.heartbeat import HeartbeatStage, HeartbeatState
-from slackwater.disorder.reorder import Step
+from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
 from slackwater.engine.output import RESULT_TS, LateEvents, Output, Production, Shape, time_type
 from slackwater.errors import QueryError
 from slackwater.goal import DropRatio, Goal, MaxSlack, Slack, goal_from_dict
-from slackwater.goals.drop_ratio import DropController
-from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated
+from slackwater.goals.drop_ratio import DropController, KimController, Period
+from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated, Late, Released
 from slackwater.units import to_units
 from slackwater.window_query import WindowQuery
 from slackwater.windows.slots import Plan
@@ -33,17 +32,14 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         self.plan = Plan(query.select, schema, query.names[0])
         super().__init__(query, schemas, _shape(query, self.plan, schema), self.plan)
         goal, step = query.goal, query.step
-        steered = goal if isinstance(goal, DropRatio) else None
         self.reorder = HeartbeatStage(
             to_units(goal.length, query.unit, "slack") if isinstance(goal, Slack) else 0,
-            steered.heartbeat if steered else "largest",
-            follow=isinstance(goal, MaxSlack),
-            **({"recent": steered.recent, "span": steered.every} if steered else {}),
+            **_heartbeat(goal),
             slide=step if isinstance(step, int) else 0,
             open_end=query.bounds == "[)",
             log=self.log,
         )
-        self.controller = DropController(steered) if steered and steered.is_steered else None
+        self.controller = _controller(goal)
         self.windows = WindowAggregate(query, self.plan, self.log)
 
     @classmethod
@@ -59,38 +55,40 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         stage = self.reorder
+        stage.start(end - begin)
         while begin < end:
             if self.controller is not None:
                 every = self.controller.every
                 stage.stop_at((stage.count // every + 1) * every)
-            step = stage.run(begin, end)
-            for top, distance in step.changes:
-                self._output.slack(int(top), int(distance))
-            yield from self._aggregate(step, piece)
-            if step.at_boundary and self.controller is not None:
+            begin, at_boundary = stage.run(begin, end)
+            if at_boundary and self.controller is not None:
                 self._adapt(self.controller)
-            begin = step.reached
+        for top, distance in stage.changes.tolist():
+            self._output.slack(top, distance)
+        yield from self._aggregate(piece)
 
-    def _adapt(self, controller: DropController) -> None:
+    def _adapt(self, controller: DropController | KimController) -> None:
         """A period is over: how far back should the heartbeat be from here on?"""
         stage = self.reorder
-        distance = controller.next_distance(stage.count, stage.dropped, stage.behind)
-        stage.behind[:] = 0
-        if distance != stage.slack:
-            stage.set_slack(distance)
-            self._output.slack(stage.top, distance)
+        period = Period(stage.count, stage.dropped, stage.largest, stage.behind)
+        setting = controller.next_setting(period)
+        if setting.distance is None:
+            stage.set_offset(setting.offset)
+        else:
+            follow: Follow = "twice" if setting.twice else "nothing"
+            stage.set_slack(setting.distance, follow, setting.limit)
 
     def _flush(self, piece: int | None) -> Iterator[Output]:
-        step = self.reorder.flush()
-        yield from self._aggregate(step, piece)
+        self.reorder.flush()
+        yield from self._aggregate(piece)
         for found in self.windows.close():
             self._materialise(found, np.full(len(found.ts), self.reorder.top))
             if piece is not None and self._output.nbytes >= piece:
                 yield self._give_out()
 
-    def _aggregate(self, step: Step, piece: int | None) -> Iterator[Output]:
+    def _aggregate(self, piece: int | None) -> Iterator[Output]:
         """Hand on what left the slack buffer."""
-        out = step.out
+        out = self.reorder.out
         if len(out.event) == 0:
             return
         working = self.windows.process(out)
@@ -103,20 +101,21 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             self._materialise(found, out.top[found.position])
             if piece is not None and self._output.nbytes >= piece:
                 yield self._give_out()
-        events = int(np.count_nonzero(out.event != NONE))
-        counters = self.counters
-        add(counters.in_order, [events - len(late.position)])
-        add(counters.late_dropped, [len(late.position)])
+        self._count(out, late)
+
+    def _count(self, out: Released, late: Late) -> None:
+        counters, n_late = self.counters, len(late.position)
+        add(counters.in_order, [int(np.count_nonzero(out.event != NONE)) - n_late])
+        add(counters.late_dropped, [n_late])
         counters.max_lateness = max(counters.max_lateness, int(late.by.max(initial=0)))
-        if len(late.position):
+        if n_late:
             place = out.event[late.position] - self.log.base
-            nothing = np.zeros(len(place), bool)
-            self._output.dropped.append(self.log.row[place])
+            stream, nothing = np.zeros(n_late, np.int64), np.zeros(n_late, bool)
+            times = self.log.ts[place]
             self._output.late.append(
-                LateEvents(
-                    self.log.stream[place], self.log.ts[place], late.by, nothing, late.lost, nothing
-                )
+                LateEvents(stream, times, late.by, nothing, late.lost, nothing)
             )
+            self._output.dropped.append(self.log.row[place])
 
     def _materialise(self, found: Aggregated, top: I64) -> None:
         """Write down results; `top` has the largest time when each was made."""
@@ -138,18 +137,22 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
 
     def set_slack(self, slack: int) -> None:
         """Change the distance by hand."""
+        self.reorder.start(0)
         self.reorder.set_slack(slack)
-        self._output.slack(self.reorder.top, slack)
+        for top, distance in self.reorder.changes.tolist():
+            self._output.slack(top, distance)
 
     def set_goal(self, goal: Goal) -> None:
         """Ask for another ratio from here on; what was learnt stays."""
-        if not isinstance(goal, DropRatio) or self.controller is None:
-            msg = f"a running goal {self.query.goal} can only get other figures, got {goal}"
+        before = self.query.goal
+        if self.controller is None or not _is_alike(goal, before):
+            msg = f"a running goal {before} can only get other figures, got {goal}"
             raise QueryError(msg)
         self.query = replace(self.query, goal=goal)
         learnt = self.controller.state()
-        self.controller = DropController(goal)
-        self.controller.resume(learnt)
+        self.controller = _controller(goal)
+        if self.controller is not None:
+            self.controller.resume(learnt)
 
     # ---- for a snapshot
 
@@ -187,7 +190,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         if self.controller is not None and said["controller"] is not None:
             self.controller.resume(said["controller"])
         elif not same_goal:
-            self.reorder.set_slack(distance)
+            self.set_slack(distance)
 
     # ---- memory
 
@@ -204,6 +207,34 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
     def _oldest(self) -> int:
         self.windows.forget(self.reorder.heartbeat)
         return int(self.windows.kept()[0].min(initial=self.log.end))
+
+
+def _heartbeat(goal: Goal) -> dict[str, Any]:
+    """What the stage has to know of the goal."""
+    if isinstance(goal, MaxSlack):
+        return {"follow": "largest"}
+    if not isinstance(goal, DropRatio):
+        return {}
+    known: dict[str, Any] = {"heartbeat": goal.heartbeat, "recent": goal.recent, "span": goal.every}
+    if goal.heartbeat == "largest":
+        known |= {"follow": "twice" if goal.is_steered else "largest", "hold": goal.recent}
+    return known
+
+
+def _controller(goal: Goal) -> DropController | KimController | None:
+    if not isinstance(goal, DropRatio) or not goal.is_steered:
+        return None
+    return KimController(goal) if goal.heartbeat == "mean" else DropController(goal)
+
+
+def _is_alike(goal: Goal, other: Goal) -> bool:
+    """Whether both are steered in the same way."""
+    return (
+        isinstance(goal, DropRatio)
+        and isinstance(other, DropRatio)
+        and goal.is_steered == other.is_steered
+        and goal.heartbeat == other.heartbeat
+    )
 
 
 def _shape(query: WindowQuery, plan: Plan, schema: pa.Schema) -> Shape:

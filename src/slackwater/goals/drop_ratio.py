@@ -1,27 +1,52 @@
-"""How far behind its base the heartbeat should be, so that no more than a share is dropped (Kim).
+"""How far behind its base the heartbeat should be, so that no more than a share is dropped.
 
-Kim moves an offset up or down each period, by the sign of what was dropped too much. Here the
-distance comes from what was seen: the distribution of how far events are behind the base, over the
-recent past, says how many of the next period each distance would drop. The distance is the
-smallest one that keeps within the budget: what the ratio allows for all events up to the end of
-the next period, less what was dropped so far, less a reserve for bad luck.
+**Ours.** The distance comes from what was seen: how many events of a period each distance would
+have dropped, on average and how much that varies. It is the smallest one that should stay within
+the budget even in a bad period: what the ratio allows for all events up to the end of the next
+period, less what was dropped so far. When a period has used up its budget all the same, and in the
+beginning, the distance becomes twice that of the event furthest behind.
+
+**Kim's.** The heartbeat is the recent mean less the largest distance from it, and an offset that
+goes up a step after each period in which more was dropped than the ratio allows so far, and down a
+step otherwise. The paper does not say how long a step is: ours is a fiftieth of the largest
+distance.
 """
 
 from __future__ import annotations
 
-from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from slackwater.goal import DropRatio
+from slackwater.kernels import drops as kernels
 from slackwater.kernels.histogram import BUCKETS, upper_edges
-from slackwater.kernels.records import F64, I64
+from slackwater.kernels.records import F64, I64, NEVER
 
-_MEMORY = 20  # periods over which distances are remembered
+_MEMORY = 30  # periods over which distances are remembered
 _SEEN_OFTEN = 50  # or so many events that the ratio would drop, if that is longer
-_RESERVE = 2.0  # deviations of what a period drops, kept back
+_DEVIATIONS = 4.0  # how bad a bad period is
+_FEWEST = 20  # events that the ratio allows to drop, before any is dropped on purpose
+_STEPS = 50  # of Kim's offset in the largest distance
 _EDGES: I64 = upper_edges()
+
+
+class Period(NamedTuple):
+    """What is known at the end of a period."""
+
+    events: int  # so far
+    dropped: int  # of them
+    largest: int  # distance of an event from the base so far
+    behind: I64  # how far the events of the period were behind the base; to be emptied
+
+
+class Setting(NamedTuple):
+    """What the heartbeat should do in the next period."""
+
+    distance: int | None = None  # None: it follows the largest one
+    twice: bool = False  # whether it rises with the event furthest behind
+    limit: int = NEVER  # of dropped events, beyond which it does
+    offset: int = 0  # to the largest distance
 
 
 class DropController:
@@ -30,37 +55,61 @@ class DropController:
     def __init__(self, goal: DropRatio) -> None:
         self.every = goal.every
         self._ratio = goal.ratio
-        memory = max(_MEMORY * goal.every, _SEEN_OFTEN / goal.ratio if goal.ratio else 0)
-        self._keep = 1.0 - goal.every / memory
-        self._seen: F64 = np.zeros(BUCKETS)
-        self._largest = 0  # distance ever seen
+        often = _SEEN_OFTEN / (goal.ratio * goal.every) if goal.ratio else 0.0
+        self._memory = max(_MEMORY, often)
+        self._periods = 0
+        self._mean: F64 = np.zeros(BUCKETS)  # of the events of a period beyond each bucket
+        self._square: F64 = np.zeros(BUCKETS)  # mean of its square
+        self._top = 0  # no bucket beyond this was ever used
 
-    def next_distance(self, count: int, dropped: int, behind: I64) -> int:
-        """The distance for the next period.
-
-        `count` events have come, `dropped` of them were dropped; `behind` has how far those of the
-        last period were behind the base.
-        """
-        self._seen = self._keep * self._seen + behind
-        used = np.flatnonzero(behind)
-        if len(used):
-            self._largest = max(self._largest, int(_EDGES[used[-1]]))
-        budget = self._ratio * (count + self.every) - dropped
-        budget -= _RESERVE * sqrt(self._ratio * self.every)
-        if budget <= 0:
-            return self._largest
-        beyond = np.cumsum(self._seen[::-1])[::-1] - self._seen  # events beyond each bucket
-        share = beyond / max(self._seen.sum(), 1.0)
-        enough = np.flatnonzero(share * self.every <= budget)
-        return int(_EDGES[enough[0]]) if len(enough) else self._largest
+    def next_setting(self, period: Period) -> Setting:
+        """The distance for the next period."""
+        self._periods += 1
+        weight = 1.0 / min(self._periods, self._memory)
+        self._top = kernels.learn(self._top, weight, period.behind, self._mean, self._square)
+        allowed = self._ratio * (period.events + self.every)
+        budget = allowed - period.dropped
+        if budget < 1.0 or period.events * self._ratio < _FEWEST:
+            return Setting(2 * period.largest, twice=True)
+        best = kernels.smallest_within(budget, _DEVIATIONS, self._top, self._mean, self._square)
+        return Setting(int(_EDGES[best]), limit=int(allowed))
 
     def state(self) -> dict[str, Any]:
         """What it has learnt, as plain data."""
-        at = np.flatnonzero(self._seen)
-        return {"at": at.tolist(), "seen": self._seen[at].tolist(), "largest": self._largest}
+        used = slice(self._top + 1)
+        return {
+            "periods": self._periods,
+            "mean": self._mean[used].tolist(),
+            "square": self._square[used].tolist(),
+        }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._seen[:] = 0.0
-        self._seen[np.array(state["at"], np.int64)] = state["seen"]
-        self._largest = state["largest"]
+        self._periods, self._top = state["periods"], len(state["mean"]) - 1
+        self._mean[: self._top + 1] = state["mean"]
+        self._square[: self._top + 1] = state["square"]
+
+
+class KimController:
+    """Moves the offset by the sign of what was dropped too much."""
+
+    def __init__(self, goal: DropRatio) -> None:
+        self.every = goal.every
+        self._ratio = goal.ratio
+        self._offset = 0
+
+    def next_setting(self, period: Period) -> Setting:
+        """The offset for the next period; the heartbeat is never ahead of the mean."""
+        period.behind[:] = 0
+        step = -(-period.largest // _STEPS)
+        too_many = period.dropped > self._ratio * period.events
+        self._offset = max(self._offset + (step if too_many else -step), -period.largest)
+        return Setting(offset=self._offset)
+
+    def state(self) -> dict[str, Any]:
+        """The offset."""
+        return {"offset": self._offset}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self._offset = state["offset"]

@@ -35,15 +35,19 @@ MAX_DELAY = 13
 N_CHANGES = 14  # rows of `changes`
 ORIGIN = 15  # the mean is kept relative to the first time
 SPAN_END = 16  # FOLLOW_TWO: end of the span over which delays are compared, in events
-LARGEST = 17  # FOLLOW_TWO: largest delay so far (m1)
+LARGEST = 17  # largest distance from the base so far; FOLLOW_TWO: largest delay (m1)
 SECOND = 18  # FOLLOW_TWO: largest other delay within it (m2)
 BUFFERED = 19  # sum over arrivals of the events that wait: an average, in the end
-CTL_LENGTH = 20
+OFFSET = 20  # FOLLOW_LARGEST: added to the largest distance
+HOLD = 21  # nothing leaves before so many events have come: nothing is known yet
+LIMIT = 22  # from so many dropped events on, FOLLOW_TWICE
+CTL_LENGTH = 23
 
 # values of FOLLOW
 FOLLOW_NOTHING = 0
-FOLLOW_LARGEST = 1  # the largest distance from the base: max-delay, or Kim's with the mean
+FOLLOW_LARGEST = 1  # the largest distance from the base, and an offset: max-delay, or Kim's
 FOLLOW_TWO = 2  # (m1 + m2) / 2 of Srivastava and Widom
+FOLLOW_TWICE = 3  # twice the largest distance from the base
 
 DONE = 0
 NO_ROOM = 1
@@ -121,7 +125,9 @@ def _largest_two(delay, ctl):
 def _follow(away, delay, ctl):
     """The distance after an event that is `away` from the base."""
     if ctl[FOLLOW] == FOLLOW_LARGEST:
-        return max(ctl[DISTANCE], away)
+        return max(0, max(ctl[LARGEST], away) + ctl[OFFSET])
+    if ctl[FOLLOW] == FOLLOW_TWICE:
+        return max(ctl[DISTANCE], 2 * away)
     if ctl[FOLLOW] == FOLLOW_TWO and (ctl[COUNT] + 1 >= ctl[SPAN_END]):
         largest, second = _largest_two(delay, ctl)
         return (largest + second + 1) // 2
@@ -166,6 +172,8 @@ def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, chang
         distance = _follow(away, delay, ctl)
         new_base = ctl[ORIGIN] + floor(new_mean) if ctl[FROM_MEAN] == 1 else top
         beat = max(ctl[HEARTBEAT], new_base - distance)
+        if ctl[COUNT] < ctl[HOLD]:
+            beat = ctl[HEARTBEAT]
         is_dropped = t < ctl[HEARTBEAT]
         if not is_dropped and not _fits(t, beat, ctl, rings):
             return event, NO_ROOM
@@ -176,6 +184,8 @@ def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, chang
         histogram[bucket_of(behind)] += 1
         if ctl[FOLLOW] == FOLLOW_TWO:
             _compare(delay, span, ctl)
+        else:
+            ctl[LARGEST] = max(ctl[LARGEST], away)
         if distance != ctl[DISTANCE]:
             ctl[DISTANCE] = distance
             changes[ctl[N_CHANGES], 0] = top
@@ -184,6 +194,8 @@ def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, chang
         ctl[COUNT] += 1
         if is_dropped:
             ctl[DROPPED] += 1
+            if ctl[DROPPED] >= ctl[LIMIT] and ctl[FOLLOW] == FOLLOW_NOTHING:
+                ctl[FOLLOW] = FOLLOW_TWICE
             _emit(NONE, ctl[HEARTBEAT], NONE, ctl, out)
             _let_out(event, ctl, arrivals, out)
             _beat(beat, ctl, rings, arrivals, out)
