@@ -8,13 +8,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from slackwater.aggregate import largest, stddev
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
-from slackwater.goal import MaxSlack, Recall, Slack
+from slackwater.engine.window_engine import WindowEngine
+from slackwater.goal import DropRatio, MaxSlack, Recall, Slack
 from slackwater.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.query import Query, Stream, Tuples, join
 from slackwater.stats.novelty import Novelty
+from slackwater.window_query import WindowQuery, window
 
 _ROWS = {"ts": [1, 4, 3, 5, 12, 8], "k": [1, 1, 2, 1, 2, 1], "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]}
 
@@ -30,9 +33,24 @@ def _queries() -> list[Query]:
     ]
 
 
+def _windows() -> list[WindowQuery]:
+    stream = Stream("s", ts="ts")
+    select = {"most": largest("x"), "spread": stddev("k")}
+    return [
+        window(stream, range=2, by="k", select=select, goal=DropRatio(0.1, every=2)),
+        window(stream, range="4 units", slide="2 units", select=select),
+    ]
+
+
 def warm() -> None:
     """Run every kernel once."""
     table = pa.table(_ROWS)
+    for asked in _windows():
+        batch, _ = recorded(asked, {"s": table}, None)
+        windows = WindowEngine(asked, {"s": table.schema})
+        windows.feed(batch)
+        windows = WindowEngine.restore(windows.snapshot(), asked, {"s": table.schema})
+        windows.flush()
     for query in _queries():
         tables = dict.fromkeys(query.names, table)
         schemas = dict.fromkeys(query.names, table.schema)

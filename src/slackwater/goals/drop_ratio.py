@@ -27,6 +27,7 @@ _MEMORY = 30  # periods over which distances are remembered
 _SEEN_OFTEN = 50  # or so many events that the ratio would drop, if that is longer
 _DEVIATIONS = 4.0  # how bad a bad period is
 _FEWEST = 20  # events that the ratio allows to drop, before any is dropped on purpose
+_KEPT_BACK = 3  # events of the budget that only an event further behind than any before may use
 _STEPS = 50  # of Kim's offset in the largest distance
 _EDGES: I64 = upper_edges()
 
@@ -72,7 +73,7 @@ class DropController:
         if budget < 1.0 or period.events * self._ratio < _FEWEST:
             return Setting(2 * period.largest, twice=True)
         best = kernels.smallest_within(budget, _DEVIATIONS, self._top, self._mean, self._square)
-        return Setting(int(_EDGES[best]), limit=int(allowed))
+        return Setting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
 
     def state(self) -> dict[str, Any]:
         """What it has learnt, as plain data."""
@@ -99,11 +100,11 @@ class KimController:
         self._offset = 0
 
     def next_setting(self, period: Period) -> Setting:
-        """The offset for the next period; the heartbeat is never ahead of the mean."""
+        """The offset for the next period; it may take the heartbeat beyond the mean."""
         period.behind[:] = 0
         step = -(-period.largest // _STEPS)
         too_many = period.dropped > self._ratio * period.events
-        self._offset = max(self._offset + (step if too_many else -step), -period.largest)
+        self._offset += step if too_many else -step
         return Setting(offset=self._offset)
 
     def state(self) -> dict[str, Any]:

@@ -48,7 +48,10 @@ N_ACTIVE = 7  # groups in `Groups.active`
 N_FOUND = 8
 N_LATE = 9
 OVERFLOW = 10  # 1: a sum of integers left the range of 64 bits
-CTL_LENGTH = 11
+FREE = 11  # entries from here on belong to no group
+CTL_LENGTH = 12
+
+SMALLEST_RING = 4
 
 DONE = 0
 NO_ROOM = 1
@@ -272,6 +275,35 @@ def _deactivate(g, groups, ctl):
 
 
 @part
+def _copy(frm, to, groups_from, groups_to):
+    """Copy an entry and its aggregates."""
+    groups_to.entry[to, TS] = groups_from.entry[frm, TS]
+    groups_to.entry[to, EVENT] = groups_from.entry[frm, EVENT]
+    for row in range(groups_from.int_suffix.shape[0]):
+        groups_to.int_suffix[row, to] = groups_from.int_suffix[row, frm]
+    for row in range(groups_from.float_suffix.shape[0]):
+        groups_to.float_suffix[row, to] = groups_from.float_suffix[row, frm]
+
+
+@part
+def _reserve(g, groups, ctl):
+    """Have room for one more event of a group; return whether there is any."""
+    ring = groups.ring
+    if ring[g, TAIL] - ring[g, HEAD] < ring[g, ROOM]:
+        return True
+    room = max(SMALLEST_RING, 2 * ring[g, ROOM])
+    begin = ctl[FREE]
+    if begin + room > groups.entry.shape[0]:
+        return False
+    for i in range(ring[g, HEAD], ring[g, TAIL]):
+        _copy(_at(i, g, groups), begin + (i & (room - 1)), groups, groups)
+    ring[g, OFFSET] = begin
+    ring[g, ROOM] = room
+    ctl[FREE] = begin + room
+    return True
+
+
+@part
 def _push(event, t, g, slots, groups, arrivals, ctl):
     """Add an event to its group, which has room."""
     ring = groups.ring
@@ -388,7 +420,7 @@ def run(at, released, ctl, slots, groups, arrivals, found, late):
             else:
                 while ring[g, TAIL] - ring[g, HEAD] >= ctl[TUPLES]:
                     _pop(g, slots, groups, arrivals, ctl)
-        if ring[g, TAIL] - ring[g, HEAD] == ring[g, ROOM]:
+        if not _reserve(g, groups, ctl):
             return i, NO_ROOM
         if ctl[SLIDE] > 0 and ctl[N_ACTIVE] == 0:
             ctl[NEXT_END] = max(ctl[NEXT_END], _first_end(t, ctl))
@@ -445,14 +477,7 @@ def repack(n, old, new):
         for column in range(HEAD, RING_LENGTH):
             new.ring[g, column] = old.ring[g, column]
         for i in range(old.ring[g, HEAD], old.ring[g, TAIL]):
-            to = _at(i, g, new)
-            at = _at(i, g, old)
-            new.entry[to, TS] = old.entry[at, TS]
-            new.entry[to, EVENT] = old.entry[at, EVENT]
-            for row in range(old.int_suffix.shape[0]):
-                new.int_suffix[row, to] = old.int_suffix[row, at]
-            for row in range(old.float_suffix.shape[0]):
-                new.float_suffix[row, to] = old.float_suffix[row, at]
+            _copy(_at(i, g, old), _at(i, g, new), old, new)
 
 
 @kernel

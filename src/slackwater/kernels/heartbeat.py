@@ -125,7 +125,7 @@ def _largest_two(delay, ctl):
 def _follow(away, delay, ctl):
     """The distance after an event that is `away` from the base."""
     if ctl[FOLLOW] == FOLLOW_LARGEST:
-        return max(0, max(ctl[LARGEST], away) + ctl[OFFSET])
+        return max(ctl[LARGEST], away) + ctl[OFFSET]
     if ctl[FOLLOW] == FOLLOW_TWICE:
         return max(ctl[DISTANCE], 2 * away)
     if ctl[FOLLOW] == FOLLOW_TWO and (ctl[COUNT] + 1 >= ctl[SPAN_END]):

@@ -25,6 +25,10 @@ _COLOURS = {
     "Baseline2": "#6b6b6b",
     "Baseline3": "#bfa36b",
     "K*": "#222222",
+    "ours": "#1f5fbf",
+    "Kim": "#d1711f",
+    "max-delay": "#6b6b6b",
+    "(m1 + m2) / 2": "#9a9a9a",
 }
 _OTHERS = ("#1f5fbf", "#d1711f", "#2e8b57", "#7b4fa3", "#c0392b", "#6b6b6b")
 _GAP = 0.075  # between two names, as a share of the height

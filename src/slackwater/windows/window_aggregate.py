@@ -26,7 +26,6 @@ from slackwater.windows.slots import Plan
 
 _RESULTS_AT_ONCE = 2**16
 _FEWEST_GROUPS = 64
-_SMALLEST_RING = 4
 _LEAST_ROOM = 1024
 
 
@@ -54,7 +53,7 @@ class WindowAggregate:
         ctl[kernels.EVERY] = step.count if isinstance(step, Tuples) else 1
         ctl[kernels.OPEN_END] = query.bounds == "[)"
         self._ctl = ctl
-        self._groups = self._new_groups(_FEWEST_GROUPS, np.zeros(_FEWEST_GROUPS, np.int64))
+        self._groups = self._new_groups(np.zeros(_FEWEST_GROUPS, np.int64))
         self._found = self._new_found(0)
         self._late = Late(*(np.empty(0, np.int64) for _ in Late._fields))
 
@@ -82,7 +81,7 @@ class WindowAggregate:
                 at, released, ctl, self._slots, self._groups, records, self._found, late
             )
             if reason == kernels.NO_ROOM:
-                self._grow(int(released.key[at]))
+                self._repack(len(self._groups.place))
             yield from self._give_out()
         return Late(*(column[: ctl[kernels.N_LATE]].copy() for column in late))
 
@@ -128,32 +127,30 @@ class WindowAggregate:
     def reserve_codes(self, size: int) -> None:
         """Have rings for all group codes below `size`."""
         if size > len(self._groups.place):
-            rooms = np.zeros(2 * size, np.int64)
-            rooms[: len(self._groups.place)] = self._groups.ring[:, kernels.ROOM]
-            self._repack(rooms)
+            self._repack(2 * size)
 
-    def _grow(self, group: int) -> None:
-        """More room for one group; and less for those that do not need theirs any more."""
-        ring = self._groups.ring
-        size = ring[:, kernels.TAIL] - ring[:, kernels.HEAD]
-        rooms = np.where(size > 0, np.maximum(_SMALLEST_RING, _power_of_two(2 * size)), 0)
-        rooms[group] = max(_SMALLEST_RING, 4 * int(ring[group, kernels.ROOM]))
-        self._repack(rooms)
-
-    def _repack(self, rooms: I64) -> None:
+    def _repack(self, n_groups: int) -> None:
+        """Side by side, each group in a ring it fits in, and as much free space again."""
         old = self._groups
-        n = min(len(rooms), len(old.place))
-        new = self._new_groups(len(rooms), rooms)
+        n = len(old.place)
+        sizes = np.zeros(n_groups, np.int64)
+        sizes[:n] = old.ring[:, kernels.TAIL] - old.ring[:, kernels.HEAD]
+        new = self._new_groups(sizes)
         new.active[:n], new.place[:n] = old.active[:n], old.place[:n]
         new.ints[:, :n], new.floats[:, :n] = old.ints[:, :n], old.floats[:, :n]
         kernels.repack(n, old, new)
         self._groups = new
 
-    def _new_groups(self, n: int, rooms: I64) -> Groups:
+    def _new_groups(self, sizes: I64) -> Groups:
+        """Rings for groups of these sizes."""
+        n = len(sizes)
+        rooms = np.where(sizes > 0, np.maximum(kernels.SMALLEST_RING, _power_of_two(sizes)), 0)
         ring = np.zeros((n, kernels.RING_LENGTH), np.int64)
         ring[:, kernels.ROOM] = rooms
         ring[1:, kernels.OFFSET] = np.cumsum(rooms)[:-1]
-        room = max(_LEAST_ROOM, int(rooms.sum()))
+        used, largest = int(rooms.sum()), int(rooms.max(initial=0))
+        self._ctl[kernels.FREE] = used
+        room = max(_LEAST_ROOM, 2 * used + 2 * largest)
         ints, floats = self._rows["ints"], self._rows["floats"]
         return Groups(
             ring,
@@ -171,7 +168,9 @@ class WindowAggregate:
         old = self._groups
         kept = np.flatnonzero(renamed[: len(old.place)] != NONE)
         to = renamed[kept]
-        new = self._new_groups(len(old.place), np.zeros(len(old.place), np.int64))
+        free = self._ctl[kernels.FREE]
+        new = self._new_groups(np.zeros(len(old.place), np.int64))
+        self._ctl[kernels.FREE] = free
         new.ring[to] = old.ring[kept]
         new.place[to] = old.place[kept]
         new.ints[:, to], new.floats[:, to] = old.ints[:, kept], old.floats[:, kept]
@@ -219,8 +218,7 @@ class WindowAggregate:
         ctl[kernels.CLOCK], ctl[kernels.NEXT_END] = state.clock, state.next_end
         group = log.keys[events - log.base, 0]
         order = np.lexsort((events, log.ts[events - log.base], group))
-        size = np.bincount(group, minlength=len(self._groups.place))
-        self._repack(np.where(size > 0, np.maximum(_SMALLEST_RING, _power_of_two(2 * size)), 0))
+        self._groups = self._new_groups(np.bincount(group, minlength=len(self._groups.place)))
         kernels.put_back(
             events[order], is_front[order], self._slots, self._groups, log.records(), ctl,
             group[order],
