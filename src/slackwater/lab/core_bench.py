@@ -25,6 +25,7 @@ from slackwater.events import Batch
 from slackwater.goal import NoSlack, Recall, Slack
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
+from slackwater.lab import window_bench
 from slackwater.lab.figures import Line
 from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater.query import Query, Stream, join
@@ -230,6 +231,22 @@ def _adaptation(setting: Setting) -> Iterator[Line]:
     yield Line("adaptation step, m = 4", average, "ms", ceiling=setting.at_most(0.2))
 
 
+def _sliding(setting: Setting) -> Iterator[Line]:
+    """A window over one stream that ends with each event."""
+    speed = window_bench.sliding(setting.size(2_000_000), setting.runs, setting.seed)
+    yield Line("sliding MAX over 30 s", round(speed), "events/s", setting.at_least(8_000_000))
+
+
+def _slack_buffer(setting: Setting) -> Iterator[Line]:
+    """Whether the slack buffer of one stream is as fast when it is long."""
+    sizes = [10**e for e in range(3, 5 if setting.quick else 8)]
+    lines = list(window_bench.buffer_sizes(sizes, min(3, setting.runs), setting.seed))
+    yield from lines
+    slowest = max(line.value for line in lines) / min(line.value for line in lines)
+    ceiling = setting.at_most(1.5)
+    yield Line("slack buffer, slowest by fastest", _round(slowest), "times", ceiling=ceiling)
+
+
 class Clocked:
     """A controller that notes how long it took."""
 
@@ -266,6 +283,8 @@ CASES = (
     Case("a condition on each pair", _condition),
     Case("a goal beside a fixed slack", _goal),
     Case("choosing K", _adaptation),
+    Case("a window over one stream", _sliding),
+    Case("a long slack buffer", _slack_buffer),
     Case("cold start", _cold_start),
     Case(
         "ten times the window, counting",
