@@ -23,6 +23,7 @@ from slackwater.errors import QueryError
 from slackwater.expression import Expression
 from slackwater.goal import (
     GOALS,
+    DropRatio,
     Goal,
     InputQuantile,
     Latency,
@@ -143,6 +144,12 @@ class Query:
         goal = self.goal
         if isinstance(goal, Recall | InputQuantile | Latency):
             goal.check(self.unit)
+        if isinstance(goal, DropRatio) and goal.heartbeat in ("mean", "adaptive"):
+            msg = (
+                "a join has no heartbeat: the drop ratio's must be 'largest' or 'max-delay', "
+                f"got {goal.heartbeat!r}"
+            )
+            raise QueryError(msg)
         if not isinstance(goal, Recall):
             return
         if self.late == "drop":
@@ -412,7 +419,7 @@ def join(
         record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled.
     goal
         What is asked for, and so who sets the slack K: `Recall`, `Latency`, `InputQuantile`,
-        `Slack`, `MaxSlack`, `NoSlack` (default).
+        `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack` (default).
     select
         ``"*"``: results with all columns of all streams. ``"count"``: only how many there are.
     late

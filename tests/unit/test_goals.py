@@ -77,6 +77,7 @@ TABLES = {"a": stream(1), "b": stream(2)}
 GOALS = {
     "quantile": sw.InputQuantile(0.9, every=100),
     "latency": sw.Latency(100, every=100, granularity=1),
+    "drop ratio": sw.DropRatio(0.05),
     "measured": sw.Recall(0.9, **SMALL),
     "eqsel": sw.Recall(0.9, model="eqsel", **SMALL),
     "noneqsel": sw.Recall(0.9, model="noneqsel", **SMALL),
@@ -104,6 +105,19 @@ def test_quality_comes_near_what_was_asked(name):
     report = run.report(gamma=0.9, period=1000, every=100)
     assert report.recall > 0.85
     assert report.average_slack < 900  # the largest delay
+
+
+def test_a_drop_ratio_of_a_join_is_that_of_late_events():
+    run = query(sw.DropRatio(0.05), select="count").replay(
+        {"a": stream(1, 20_000), "b": stream(2, 20_000)}, arrival="arr"
+    )
+    late = sum(s.late_kept + s.late_dropped for s in run.metrics.streams.values())
+    assert 0.8 * 0.05 <= late / 40_000 <= 0.05
+    follows = query(sw.DropRatio(), select="count").replay(TABLES, arrival="arr")
+    widest = query(sw.MaxSlack(), select="count").replay(TABLES, arrival="arr")
+    assert follows.slack() == widest.slack()
+    with pytest.raises(sw.QueryError, match="a join has no heartbeat"):
+        query(sw.DropRatio(heartbeat="mean"))
 
 
 def test_a_snapshot_of_a_profiler_has_only_what_is_there():

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple, get_args
 
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
-from slackwater.goal import Goal, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
+from slackwater.goal import (
+    DropRatio,
+    Goal,
+    InputQuantile,
+    Latency,
+    MaxSlack,
+    NoSlack,
+    Recall,
+    Slack,
+)
 from slackwater.query import Query, Stream, Tuples, join
 from slackwater.units import TimeUnit, to_units
 
@@ -34,6 +43,7 @@ _GOALS: dict[str, type[Goal]] = {
     "recall": Recall,
     "input_quantile": InputQuantile,
     "latency": Latency,
+    "drop_ratio": DropRatio,
     "slack": Slack,
     "synchronize": NoSlack,
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slackwater.goal import InputQuantile, Latency, MaxSlack, Model, Recall, Slack
+from slackwater.goal import DropRatio, InputQuantile, Latency, MaxSlack, Model, Recall, Slack
 from slackwater.goals.controller import Controller
 from slackwater.goals.fixed import FixedSlack
 from slackwater.goals.icde16 import BufferSizeManager
 from slackwater.goals.late_degree import LateDegreeController
+from slackwater.goals.late_ratio import LateRatioController
 from slackwater.goals.latency import LatencyController
 from slackwater.goals.pd import PdController
 from slackwater.goals.quantile import QuantileController
@@ -36,4 +37,6 @@ def controller_for(query: Query) -> Controller:
         return QuantileController(query, goal)
     if isinstance(goal, Latency):
         return LatencyController(query, goal)
-    return FixedSlack(0, follows_delay=isinstance(goal, MaxSlack))
+    if isinstance(goal, DropRatio) and goal.is_steered:
+        return LateRatioController(query, goal)
+    return FixedSlack(0, follows_delay=isinstance(goal, MaxSlack | DropRatio))

@@ -50,45 +50,72 @@ class Setting(NamedTuple):
     offset: int = 0  # to the largest distance
 
 
-class DropController:
-    """Steers the distance by the share of events that was dropped."""
+class Beyond:
+    """How many events of a period are beyond each bucket of distance: on average, and at worst."""
 
-    def __init__(self, goal: DropRatio) -> None:
-        self.every = goal.every
-        self._ratio = goal.ratio
-        often = _SEEN_OFTEN / (goal.ratio * goal.every) if goal.ratio else 0.0
-        self._memory = max(_MEMORY, often)
+    def __init__(self, buckets: int) -> None:
         self._periods = 0
-        self._mean: F64 = np.zeros(BUCKETS)  # of the events of a period beyond each bucket
-        self._square: F64 = np.zeros(BUCKETS)  # mean of its square
+        self._mean: F64 = np.zeros(buckets)
+        self._square: F64 = np.zeros(buckets)  # mean of the square
         self._top = 0  # no bucket beyond this was ever used
 
-    def next_setting(self, period: Period) -> Setting:
-        """The distance for the next period."""
+    def learn(self, behind: I64, allowed: float) -> None:
+        """Take in a period by its events in each bucket, of which so many may be dropped.
+
+        The past reaches back some periods, or as many as allow some drops. `behind` is emptied.
+        """
         self._periods += 1
-        weight = 1.0 / min(self._periods, self._memory)
-        self._top = kernels.learn(self._top, weight, period.behind, self._mean, self._square)
-        allowed = self._ratio * (period.events + self.every)
-        budget = allowed - period.dropped
-        if budget < 1.0 or period.events * self._ratio < _FEWEST:
-            return Setting(2 * period.largest, twice=True)
-        best = kernels.smallest_within(budget, _DEVIATIONS, self._top, self._mean, self._square)
-        return Setting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
+        memory = max(_MEMORY, _SEEN_OFTEN / allowed if allowed > 0 else 0.0)
+        weight = 1.0 / min(self._periods, memory)
+        self._top = kernels.learn(self._top, weight, behind, self._mean, self._square)
+
+    def within(self, budget: float, allowed_so_far: float) -> int | None:
+        """The first bucket beyond which even a bad period has no more than `budget` events.
+
+        None: there is no budget, or too little is known to use it.
+        """
+        if budget < 1.0 or allowed_so_far < _FEWEST:
+            return None
+        found = kernels.smallest_within(budget, _DEVIATIONS, self._top, self._mean, self._square)
+        return int(found)
 
     def state(self) -> dict[str, Any]:
-        """What it has learnt, as plain data."""
+        """All of it as plain data."""
         used = slice(self._top + 1)
-        return {
-            "periods": self._periods,
-            "mean": self._mean[used].tolist(),
-            "square": self._square[used].tolist(),
-        }
+        mean, square = self._mean[used].tolist(), self._square[used].tolist()
+        return {"periods": self._periods, "mean": mean, "square": square}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._periods, self._top = state["periods"], len(state["mean"]) - 1
         self._mean[: self._top + 1] = state["mean"]
         self._square[: self._top + 1] = state["square"]
+
+
+class DropController:
+    """Steers the distance by the share of events that was dropped."""
+
+    def __init__(self, goal: DropRatio) -> None:
+        self.every = goal.every
+        self._ratio = goal.ratio
+        self._beyond = Beyond(BUCKETS)
+
+    def next_setting(self, period: Period) -> Setting:
+        """The distance for the next period."""
+        self._beyond.learn(period.behind, self._ratio * self.every)
+        allowed = self._ratio * (period.events + self.every)
+        best = self._beyond.within(allowed - period.dropped, self._ratio * period.events)
+        if best is None:
+            return Setting(2 * period.largest, twice=True)
+        return Setting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
+
+    def state(self) -> dict[str, Any]:
+        """What it has learnt, as plain data."""
+        return self._beyond.state()
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self._beyond.resume(state)
 
 
 class KimController:

@@ -47,6 +47,8 @@ class Statistics:
         self.productivity = Productivity(query, every, granularity) if profile else None
         self.produced = 0  # results, since the beginning
         self.lost = 0
+        self.events = 0  # that went through the join, since the beginning
+        self.late = 0  # of them
 
     def arrive(self, begin: int, end: int, max_delay: int, arrivals: Arrivals) -> None:
         """These arrivals have their delays now."""
@@ -67,6 +69,8 @@ class Statistics:
         """
         self.produced += self.results.produce(ts, *made)
         self.lost += self.results.lose(ts[late[0]], late[1])
+        self.events += len(ts)
+        self.late += len(late[0])
         if self.productivity is None:
             return
         results, is_late = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
@@ -86,7 +90,7 @@ class Statistics:
             "kind": self.kind,
             "delays": self.delays.state(),
             "results": self.results.state(),
-            "totals": [self.produced, self.lost],
+            "totals": [self.produced, self.lost, self.events, self.late],
             "productivity": None if profile is None else profile.state(),
         }
 
@@ -94,6 +98,6 @@ class Statistics:
         """Go on from `state`."""
         self.delays.resume(state["delays"])
         self.results.resume(state["results"])
-        self.produced, self.lost = state["totals"]
+        self.produced, self.lost, self.events, self.late = state["totals"]
         if self.productivity is not None:
             self.productivity.resume(state["productivity"])
