@@ -124,6 +124,7 @@ def test_every_option_of_join_can_be_given(tmp_path):
          sw.Recall(0.9, model="pd", gains=("2 s", 100))),
         ('{input_quantile = 0.95, every = "2 s"}', sw.InputQuantile(0.95, every="2 s")),
         ('{latency = "200 ms"}', sw.Latency("200 ms")),
+        ('{drop_ratio = 0.01}', sw.DropRatio(0.01)),
     ],
 )  # fmt: skip
 def test_every_goal_can_be_given(tmp_path, goal, meant):
@@ -169,7 +170,7 @@ WRONG = [
     ('on = "k"', 'on = "k"\nunit = "h"', "[join] unit must be \"ms\" or \"us\", got 'h'"),
     ('{slack = "300 ms"}', '"fast"',
      '[join] goal must be "no-slack", "max-slack" or a table with one of recall, input_quantile, '
-     "latency, slack, synchronize, got 'fast'"),
+     "latency, drop_ratio, slack, synchronize, got 'fast'"),
     ('{slack = "300 ms"}', '{slack = 1, recall = 0.9}', '[join] goal must be "no-slack", "max-'),
     ('{slack = "300 ms"}', '{over = "1 s"}', '[join] goal must be "no-slack", "max-slack" or a'),
     ('{slack = "300 ms"}', '{slack = "300 mz"}', "[join] goal: slack must be like '5 seconds'"),
