@@ -17,7 +17,16 @@ from slackwater.errors import (
     SnapshotError,
     SparkError,
 )
-from slackwater.goal import DropRatio, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
+from slackwater.goal import (
+    DropRatio,
+    ErrorBound,
+    InputQuantile,
+    Latency,
+    MaxSlack,
+    NoSlack,
+    Recall,
+    Slack,
+)
 from slackwater.query import Query, Stream, Tuples, join
 from slackwater.window_query import WindowQuery, window
 
@@ -30,6 +39,7 @@ __all__ = [
     "DataError",
     "DropRatio",
     "EngineStoppedError",
+    "ErrorBound",
     "InputQuantile",
     "Latency",
     "MaxSlack",

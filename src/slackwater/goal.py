@@ -202,7 +202,37 @@ class DropRatio:
         return self.ratio > 0
 
 
-Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency | DropRatio
+@dataclass(frozen=True)
+class ErrorBound:
+    """The aggregates of windows are wrong by at most a share `bound` of their true values.
+
+    Of windows in time, and without groups. The error of a window is that of its worst aggregate;
+    `first` and `last` do not count.
+
+    Parameters
+    ----------
+    bound
+        The relative error: 0.02 is 2 %.
+    confidence
+        Share of the windows that must keep it.
+    every
+        The period after which the heartbeat is reconsidered, in events.
+    recent
+        So many events are held back in the beginning, until something is known of their order.
+    """
+
+    bound: float
+    confidence: float = 0.97
+    every: int = 1000
+    recent: int = 100
+
+    def __post_init__(self) -> None:
+        _share("an error bound", self.bound)
+        _share("confidence", self.confidence, below=1.0)
+        DropRatio(every=self.every, recent=self.recent)
+
+
+Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency | DropRatio | ErrorBound
 GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
 
 

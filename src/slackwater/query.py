@@ -24,6 +24,7 @@ from slackwater.expression import Expression
 from slackwater.goal import (
     GOALS,
     DropRatio,
+    ErrorBound,
     Goal,
     InputQuantile,
     Latency,
@@ -144,6 +145,9 @@ class Query:
         goal = self.goal
         if isinstance(goal, Recall | InputQuantile | Latency):
             goal.check(self.unit)
+        if isinstance(goal, ErrorBound):
+            msg = f"an error bound is for windows of one stream; a join takes a Recall, got {goal}"
+            raise QueryError(msg)
         if isinstance(goal, DropRatio) and goal.heartbeat in ("mean", "adaptive"):
             msg = (
                 "a join has no heartbeat: the drop ratio's must be 'largest' or 'max-delay', "

@@ -21,6 +21,7 @@ from slackwater.aggregate import Aggregate, avg
 from slackwater.errors import QueryError
 from slackwater.goal import (
     DropRatio,
+    ErrorBound,
     Goal,
     MaxSlack,
     NoSlack,
@@ -45,7 +46,7 @@ Length = int | Duration | Tuples
 
 _TUPLES = re.compile(r"\s*(\d+)\s*(?:tuples?|rows?)\s*", re.IGNORECASE)
 _UNITS = re.compile(r"\s*(\d+)\s*units?\s*", re.IGNORECASE)
-_GOALS = (DropRatio, Slack, MaxSlack, NoSlack)
+_GOALS = (DropRatio, ErrorBound, Slack, MaxSlack, NoSlack)
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,26 @@ class WindowQuery:
         if self.bounds == "[)" and (step is None or isinstance(step, Tuples)):
             msg = "bounds='[)' leaves out the window's own end and so needs slide= in time"
             raise QueryError(msg)
+        if isinstance(self.goal, ErrorBound):
+            self._check_error_bound()
         if isinstance(self.goal, Slack):
             to_units(self.goal.length, self.unit, "slack")
+
+    def _check_error_bound(self) -> None:
+        if isinstance(self.length, Tuples) or self.by:
+            msg = (
+                "an error bound is for windows in time and without groups, "
+                f"got range={self.range!r} and by={self.by!r}"
+            )
+            raise QueryError(msg)
+        if not self.watched:
+            msg = "an error bound needs an aggregate that can be wrong, got first and last only"
+            raise QueryError(msg)
+
+    @property
+    def watched(self) -> dict[str, Aggregate]:
+        """The aggregates that have an error."""
+        return {n: a for n, a in self.select.items() if a.function not in ("first", "last")}
 
     def _check_select(self) -> None:
         if not self.select:
@@ -249,7 +268,8 @@ def window(
     by
         One or more columns whose values make groups; each has windows of its own.
     goal
-        `DropRatio` (the default, with best effort), `Slack`, `MaxSlack` or `NoSlack`.
+        `DropRatio` (the default, with best effort), `ErrorBound`, `Slack`, `MaxSlack` or
+        `NoSlack`.
     bounds
         ``"(]"``: windows contain their end; ``"[)"``: their beginning instead. By default the
         latter if windows do not overlap, else the former.

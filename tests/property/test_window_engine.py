@@ -25,6 +25,9 @@ GOALS = st.one_of(
 )
 
 
+ERRORS = st.builds(sw.ErrorBound, st.sampled_from([0.05, 0.5]), every=st.integers(1, 7))
+
+
 def shown(engine, outputs):
     """All that a user sees."""
     made = [(p.ts.tolist(), p.latency.tolist()) for output in outputs for p in output.made]
@@ -42,6 +45,15 @@ def shown(engine, outputs):
 @given(EVENTS, windows(), GOALS, st.booleans(), st.integers(1, 9), st.booleans())
 def test_cuts_and_restores_change_nothing(events, case, goal, grouped, cut, restored):
     query = asked(case[0], goal, grouped)
+    unaffected(query, events, cut, restored)
+
+
+@given(EVENTS, windows().filter(lambda case: not case[3]), ERRORS, st.integers(1, 9), st.booleans())
+def test_nor_do_they_with_an_error_bound(events, case, goal, cut, restored):
+    unaffected(asked(case[0], goal, grouped=False), events, cut, restored)
+
+
+def unaffected(query, events, cut, restored):
     batch, _ = recorded(query, {"s": table_of(events, "double")}, None)
     schemas = {"s": batch.tables[0].schema}
     whole = WindowEngine(query, schemas)

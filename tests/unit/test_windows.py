@@ -10,6 +10,7 @@ import slackwater as sw
 from slackwater.engine.replay import recorded
 from slackwater.engine.window_engine import WindowEngine
 from slackwater.lab.kim import SHAPES, drops, times
+from slackwater.windows.errors import Errors, Watched
 
 S = sw.Stream("s", ts="t")
 N = {"n": sw.count()}
@@ -33,7 +34,7 @@ class TestBadInput:
             ({"range": 5, "by": "n"}, "more than one column n"),
             (
                 {"range": 5, "goal": sw.Recall(0.9)},
-                "must be one of DropRatio, Slack, MaxSlack, NoSl",
+                "must be one of DropRatio, ErrorBound, Slack",
             ),
         ],
     )
@@ -177,6 +178,64 @@ def test_after_a_step_the_ratio_is_soon_kept_again():
     seen = drops(times(SHAPES["step"], 60_000, seed=4), goal)
     ratio = seen.dropped / seen.events
     assert (ratio[35:] <= goal.ratio).all()  # the step is at 30,000 events, a period has 1,000
+
+
+def naive_errors(kept, dropped, width, length, until):
+    """Relative errors of sums over windows of `length` that end at multiples of `width`."""
+    both = kept + dropped
+    first = min(t for t, _ in both) // width * width
+    errors = []
+    for end in range(first + length, until // width * width + 1, width):
+        inside = [[v for t, v in events if end - length <= t < end] for events in (kept, both)]
+        if inside[0]:
+            got, wanted = map(sum, inside)
+            errors.append(abs(got - wanted) / wanted)
+    return errors
+
+
+def test_errors_are_those_of_the_windows_without_what_was_dropped():
+    rng = np.random.default_rng(3)
+    events = [
+        (int(t), float(v)) for t, v in zip(rng.integers(0, 500, 300), rng.random(300), strict=True)
+    ]
+    lost = rng.random(300) < 0.1
+    errors = Errors([Watched("sum", 0)], width=10, bins=5, open_end=True)
+    ts, values = np.array([t for t, _ in events]), np.array([[v for _, v in events]])
+    errors.add(ts, values, lost)
+    kept = [e for e, gone in zip(events, lost, strict=True) if not gone]
+    dropped = [e for e, gone in zip(events, lost, strict=True) if gone]
+    assert errors.settled(437).tolist() == pytest.approx(naive_errors(kept, dropped, 10, 50, 437))
+
+
+@pytest.mark.parametrize("function", ["count", "sum", "avg", "min", "max", "stddev"])
+def test_an_error_bound_is_kept_by_most_windows(function):
+    rng = np.random.default_rng(6)
+    ts = times(SHAPES["exponential"], 100_000, seed=6)
+    data = pa.table({"t": ts, "v": rng.lognormal(0, 1, len(ts))})
+    options = {"range": "10 s", "slide": "1 s", "select": {"x": sw.Aggregate(function, "v")}}
+    goal = sw.ErrorBound(0.05)
+    found, true = (
+        {
+            r["result_ts"]: r["x"]
+            for r in sw.window(S, goal=g, **options).replay(data).results.to_pylist()
+        }
+        for g in (goal, sw.Slack("1 h"))
+    )
+    errors = [abs(found[end] - true[end]) / true[end] for end in true if end > 300_000]
+    assert np.mean(np.array(errors) <= goal.bound) >= 0.93
+    assert max(errors) > 0  # and not by waiting for everything
+
+
+def test_error_bounds_are_for_windows_in_time():
+    for options in ({"range": 10}, {"range": "1 s", "by": "k"}):
+        with pytest.raises(sw.QueryError, match="windows in time and without groups"):
+            sw.window(S, select=N, goal=sw.ErrorBound(0.1), **options)
+    with pytest.raises(sw.QueryError, match="got first and last only"):
+        sw.window(S, range="1 s", select={"x": sw.last("v")}, goal=sw.ErrorBound(0.1))
+    with pytest.raises(sw.QueryError, match="an error bound must be above 0 and at most 1"):
+        sw.ErrorBound(0)
+    with pytest.raises(sw.QueryError, match="an error bound is for windows of one stream"):
+        sw.join(sw.Stream("a", "t", 5), sw.Stream("b", "t", 5), goal=sw.ErrorBound(0.1))
 
 
 def test_a_running_ratio_can_change_and_nothing_else():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
 from slackwater.engine.output import RESULT_TS, LateEvents, Output, Production, Shape, time_type
 from slackwater.errors import QueryError
-from slackwater.goal import DropRatio, Goal, MaxSlack, Slack, goal_from_dict
+from slackwater.goal import DropRatio, ErrorBound, Goal, MaxSlack, Slack, goal_from_dict
 from slackwater.goals.drop_ratio import DropController, KimController, Period
+from slackwater.goals.error_bound import ErrorController
 from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated, Late, Released
 from slackwater.units import to_units
 from slackwater.window_query import WindowQuery
+from slackwater.windows.errors import Errors, Watched
 from slackwater.windows.slots import Plan
 from slackwater.windows.window_aggregate import AggregateState, WindowAggregate
 
+_BINS = 20  # of a window that ends with each event
 _BACK, _FRONT, _IN_SLACK = range(3)  # places of events
 
 
@@ -40,6 +44,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             log=self.log,
         )
         self.controller = _controller(goal)
+        self.errors = _errors(query) if isinstance(goal, ErrorBound) else None
         self.windows = WindowAggregate(query, self.plan, self.log)
 
     @classmethod
@@ -62,14 +67,22 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
                 stage.stop_at((stage.count // every + 1) * every)
             begin, at_boundary = stage.run(begin, end)
             if at_boundary and self.controller is not None:
+                if self.errors is not None:  # those of the period count
+                    yield from self._hand_on(piece)
+                    stage.start(end - begin)
                 self._adapt(self.controller)
-        for top, distance in stage.changes.tolist():
+        yield from self._hand_on(piece)
+
+    def _hand_on(self, piece: int | None) -> Iterator[Output]:
+        for top, distance in self.reorder.changes.tolist():
             self._output.slack(top, distance)
         yield from self._aggregate(piece)
 
     def _adapt(self, controller: DropController | KimController) -> None:
         """A period is over: how far back should the heartbeat be from here on?"""
         stage = self.reorder
+        if self.errors is not None and isinstance(controller, ErrorController):
+            controller.judge(self.errors.settled(stage.heartbeat - stage.largest))
         period = Period(stage.count, stage.dropped, stage.largest, stage.behind)
         setting = controller.next_setting(period)
         if setting.distance is None:
@@ -108,6 +121,14 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         add(counters.in_order, [int(np.count_nonzero(out.event != NONE)) - n_late])
         add(counters.late_dropped, [n_late])
         counters.max_lateness = max(counters.max_lateness, int(late.by.max(initial=0)))
+        if self.errors is not None:
+            is_dropped = np.zeros(len(out.event), bool)
+            is_dropped[late.position] = True
+            real = out.event != NONE
+            place = out.event[real] - self.log.base
+            watched = list(self.query.watched.values())
+            values = self.plan.values(watched, place, self.log.records())
+            self.errors.add(out.ts[real], values, is_dropped[real])
         if n_late:
             place = out.event[late.position] - self.log.base
             stream, nothing = np.zeros(n_late, np.int64), np.zeros(n_late, bool)
@@ -170,6 +191,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             "heartbeat": self.reorder.about(),
             "windows": self.windows.state()._asdict(),
             "controller": None if self.controller is None else self.controller.state(),
+            "errors": None if self.errors is None else self.errors.state(),
         }
 
     def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
@@ -187,8 +209,12 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         goal = goal_from_dict(said["goal"])
         if same_goal and goal != self.query.goal:
             self.set_goal(goal)  # it was changed on the way
-        if self.controller is not None and said["controller"] is not None:
+        if self.errors is not None and said["errors"] is not None:
+            self.errors.resume(said["errors"])
+        if self.controller is not None and _is_alike(goal, self.query.goal):
             self.controller.resume(said["controller"])
+        elif self.controller is not None:
+            self.controller.begin(self.reorder.count)
         elif not same_goal:
             self.set_slack(distance)
 
@@ -213,6 +239,8 @@ def _heartbeat(goal: Goal) -> dict[str, Any]:
     """What the stage has to know of the goal."""
     if isinstance(goal, MaxSlack):
         return {"follow": "largest"}
+    if isinstance(goal, ErrorBound):
+        return {"recent": goal.recent, "hold": goal.recent, "follow": "twice"}
     if not isinstance(goal, DropRatio):
         return {}
     known: dict[str, Any] = {"heartbeat": goal.heartbeat, "recent": goal.recent, "span": goal.every}
@@ -222,19 +250,31 @@ def _heartbeat(goal: Goal) -> dict[str, Any]:
 
 
 def _controller(goal: Goal) -> DropController | KimController | None:
+    if isinstance(goal, ErrorBound):
+        return ErrorController(goal)
     if not isinstance(goal, DropRatio) or not goal.is_steered:
         return None
-    return KimController(goal) if goal.heartbeat == "mean" else DropController(goal)
+    if goal.heartbeat == "mean":
+        return KimController(goal)
+    return DropController(goal.every, goal.ratio)
+
+
+def _errors(query: WindowQuery) -> Errors:
+    """Bins as wide as the slide, or some of them to a window that ends with each event."""
+    length, step = query.length, query.step
+    assert isinstance(length, int)
+    width = max(1, length // _BINS)
+    if isinstance(step, int):
+        width = gcd(length, step)
+    watched = [Watched(a.function, i) for i, a in enumerate(query.watched.values())]
+    return Errors(watched, width, -(-length // width), query.bounds == "[)")
 
 
 def _is_alike(goal: Goal, other: Goal) -> bool:
     """Whether both are steered in the same way."""
-    return (
-        isinstance(goal, DropRatio)
-        and isinstance(other, DropRatio)
-        and goal.is_steered == other.is_steered
-        and goal.heartbeat == other.heartbeat
-    )
+    if not isinstance(goal, DropRatio) or not isinstance(other, DropRatio):
+        return isinstance(goal, ErrorBound) and isinstance(other, ErrorBound)
+    return goal.is_steered == other.is_steered and goal.heartbeat == other.heartbeat
 
 
 def _shape(query: WindowQuery, plan: Plan, schema: pa.Schema) -> Shape:

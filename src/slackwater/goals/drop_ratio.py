@@ -95,27 +95,34 @@ class Beyond:
 class DropController:
     """Steers the distance by the share of events that was dropped."""
 
-    def __init__(self, goal: DropRatio) -> None:
-        self.every = goal.every
-        self._ratio = goal.ratio
+    def __init__(self, every: int, ratio: float) -> None:
+        self.every = every
+        self.ratio = ratio  # it may change on the way
+        self._allowed = 0.0  # drops, of the events so far
         self._beyond = Beyond(BUCKETS)
+
+    def begin(self, events: int) -> None:
+        """Start to steer when so many events have come."""
+        self._allowed = self.ratio * events
 
     def next_setting(self, period: Period) -> Setting:
         """The distance for the next period."""
-        self._beyond.learn(period.behind, self._ratio * self.every)
-        allowed = self._ratio * (period.events + self.every)
-        best = self._beyond.within(allowed - period.dropped, self._ratio * period.events)
+        self._allowed += self.ratio * self.every
+        self._beyond.learn(period.behind, self.ratio * self.every)
+        allowed = self._allowed + self.ratio * self.every
+        best = self._beyond.within(allowed - period.dropped, self._allowed)
         if best is None:
             return Setting(2 * period.largest, twice=True)
         return Setting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
 
     def state(self) -> dict[str, Any]:
         """What it has learnt, as plain data."""
-        return self._beyond.state()
+        return self._beyond.state() | {"allowed": self._allowed}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._beyond.resume(state)
+        self._allowed = state["allowed"]
 
 
 class KimController:
@@ -125,6 +132,9 @@ class KimController:
         self.every = goal.every
         self._ratio = goal.ratio
         self._offset = 0
+
+    def begin(self, events: int) -> None:
+        """Start to steer when so many events have come; nothing depends on them."""
 
     def next_setting(self, period: Period) -> Setting:
         """The offset for the next period; it may take the heartbeat beyond the mean."""

@@ -6,7 +6,7 @@ slots, a count and a sum; several aggregates of a column share theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from slackwater.aggregate import Aggregate
 from slackwater.errors import QueryError
 from slackwater.events import flat
 from slackwater.kernels import aggregate as kernels
-from slackwater.kernels.records import F64, I64, Aggregated, Slots
+from slackwater.kernels.records import F64, I64, Aggregated, Arrivals, Slots
 
 _MOST_COLUMNS = 62  # bits of the number that says which values are null
 _NUMBERS = ("sum", "avg", "stddev")  # need numbers; the others take times too
@@ -141,6 +141,18 @@ class Plan:
                 )
             target = floats if value.is_float else ints
             target[value.row] = _numbers(column, value.is_float)
+
+    def values(self, watched: Sequence[Aggregate], place: I64, records: Arrivals) -> F64:
+        """The values of events at these places of the log, one row per aggregate; NaN: null."""
+        rows = np.zeros((len(watched), len(place)))
+        for row, aggregate in zip(rows, watched, strict=True):
+            if aggregate.column is None:
+                continue
+            value = self._values[aggregate.column]
+            matrix = records.floats if value.is_float else records.ints
+            row[:] = matrix[value.row, place]
+            row[(records.ints[0, place] >> value.bit) & 1 == 1] = np.nan
+        return rows
 
     # ---- for the kernel
 
