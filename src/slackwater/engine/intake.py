@@ -33,6 +33,10 @@ class Rejected:
         return self.stream, self.row, self.reason
 
 
+_NO_ROWS = np.empty(0, np.int64)
+_NONE_REJECTED = Rejected(_NO_ROWS, _NO_ROWS, np.empty(0, np.uint8))
+
+
 class Numbers(Protocol):
     """The columns that kernels read as numbers."""
 
@@ -93,6 +97,9 @@ class Intake:
         counts = [table.num_rows for table in batch.tables] + [len(t) for t in batch.ticks]
         starts = np.cumsum([0, *counts[:-1]])
         arrival = np.empty(0, np.int64) if batch.arrival is None else batch.arrival
+        if m == 1 and not any(map(len, batch.ticks)) and not rows.reason.any():
+            self._append(rows, batch.arrival, log, first_rows[0])
+            return _NONE_REJECTED
         bad = np.empty(len(batch.stream), np.int64)
         at, first = starts.copy(), np.array(first_rows) - starts[:m]
         n_bad = log.take_turns(batch.stream, arrival, at, first, rows, bad)
@@ -106,6 +113,15 @@ class Intake:
         if self._query.strict and n_bad:
             self._checks.raise_first(*(int(column[0]) for column in rejected.columns))
         return rejected
+
+    def _append(self, rows: RawRows, arrival: I64 | None, log: Log, first: int) -> None:
+        """Append the rows of a single stream, all of them good."""
+        n = len(rows.ts)
+        known = {} if arrival is None else {"arrival": arrival}
+        log.append(
+            rows.ts, np.zeros(n, np.int64), list(rows.code), row=first + np.arange(n),
+            ints=rows.ints, floats=rows.floats, **known,
+        )  # fmt: skip
 
     def raw(
         self, tables: Sequence[pa.Table], latest: Sequence[I64] = (), ticks: Sequence[I64] = ()

@@ -17,7 +17,7 @@ from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.records import EVENT, NONE, TS
 
 # what a slot does
-COUNT = 0  # values that are not null
+COUNT = 0  # values that are not null; kept as the number of those that are: mostly none
 SUM_INT = 1
 MIN_INT = 2
 MAX_INT = 3
@@ -34,7 +34,8 @@ HEAD = 2  # first event; these three only grow, and are taken modulo ROOM
 MID = 3  # first event of the back stack
 TAIL = 4  # behind the last event
 SEEN = 5  # events so far
-RING_LENGTH = 6
+NULLS = 6  # events in the ring that have any null
+RING_LENGTH = 7
 
 # places in `ctl`
 CLOCK = 0  # the heartbeat; an event before it is late
@@ -49,7 +50,8 @@ N_FOUND = 8
 N_LATE = 9
 OVERFLOW = 10  # 1: a sum of integers left the range of 64 bits
 FREE = 11  # entries from here on belong to no group
-CTL_LENGTH = 12
+HAS_SUMS = 12  # 1: some slot is a SUM_INT
+CTL_LENGTH = 13
 
 SMALLEST_RING = 4
 
@@ -65,8 +67,9 @@ MOST = 2**63 - 1
 
 
 @part
-def _is_null(slot, place, slots, arrivals):
-    return (arrivals.ints[0, place] >> slots.null_bit[slot]) & 1 == 1
+def _is_null(slot, nulls, slots):
+    """Whether the value of a slot is among the `nulls` of an event."""
+    return (nulls >> slots.null_bit[slot]) & 1 == 1
 
 
 @part
@@ -122,16 +125,18 @@ def _float_at(op, column, place, arrivals):
 
 
 @part
-def _put(slot, g, place, slots, groups, arrivals, ctl):
+def _put(slot, g, place, nulls, slots, groups, arrivals, ctl):
     """Add the value of an event to the back stack, or to what runs along."""
-    if _is_null(slot, place, slots, arrivals):
-        return
     op = slots.op[slot]
     row = slots.row[slot]
     column = slots.column[slot]
+    if nulls != 0 and _is_null(slot, nulls, slots):
+        if op == COUNT:
+            groups.ints[row, g] += 1
+        return
     if op == COUNT:
-        groups.ints[row, g] += 1
-    elif op == SUM_INT:
+        return
+    if op == SUM_INT:
         groups.ints[row, g] = _sum(groups.ints[row, g], arrivals.ints[column, place], ctl)
     elif op == MIN_INT:
         groups.ints[row, g] = min(groups.ints[row, g], arrivals.ints[column, place])
@@ -156,15 +161,14 @@ def _put(slot, g, place, slots, groups, arrivals, ctl):
 
 
 @part
-def _take(slot, g, place, slots, groups, arrivals, ctl):
+def _take(slot, g, place, nulls, slots, groups, arrivals, ctl):
     """Take back the value of an event from what runs along."""
     op = slots.op[slot]
-    if op > SUM_INT or _is_null(slot, place, slots, arrivals):
-        return
     row = slots.row[slot]
-    if op == COUNT:
+    null = nulls != 0 and _is_null(slot, nulls, slots)
+    if op == COUNT and null:
         groups.ints[row, g] -= 1
-    else:
+    elif op == SUM_INT and not null:
         value = arrivals.ints[slots.column[slot], place]
         if value == LEAST:
             ctl[OVERFLOW] = 1
@@ -185,11 +189,12 @@ def _turn(slot, g, slots, groups, arrivals):
     column = slots.column[slot]
     if op <= SUM_INT:
         return
+    has_nulls = groups.ring[g, NULLS] > 0
     _clear(slot, g, slots, groups)  # its emptiness is where the front stack ends
     for i in range(groups.ring[g, TAIL] - 1, groups.ring[g, HEAD] - 1, -1):
         at = _at(i, g, groups)
         place = groups.entry[at, EVENT] - arrivals.base
-        null = _is_null(slot, place, slots, arrivals)
+        null = has_nulls and _is_null(slot, arrivals.ints[0, place], slots)
         if op in (MIN_INT, MAX_INT):
             best = groups.ints[row, g]
             if not null:
@@ -234,9 +239,13 @@ def _pop(g, slots, groups, arrivals, ctl):
         for slot in range(slots.op.shape[0]):
             _turn(slot, g, slots, groups, arrivals)
         ring[g, MID] = ring[g, TAIL]
-    place = groups.entry[_at(ring[g, HEAD], g, groups), EVENT] - arrivals.base
-    for slot in range(slots.op.shape[0]):
-        _take(slot, g, place, slots, groups, arrivals, ctl)
+    if ctl[HAS_SUMS] == 1 or ring[g, NULLS] > 0:
+        place = groups.entry[_at(ring[g, HEAD], g, groups), EVENT] - arrivals.base
+        nulls = arrivals.ints[0, place]
+        if nulls != 0:
+            ring[g, NULLS] -= 1
+        for slot in range(slots.op.shape[0]):
+            _take(slot, g, place, nulls, slots, groups, arrivals, ctl)
     ring[g, HEAD] += 1
 
 
@@ -258,6 +267,7 @@ def _activate(g, slots, groups, ctl):
         groups.place[g] = ctl[N_ACTIVE]
         ctl[N_ACTIVE] += 1
         groups.ring[g, MID] = groups.ring[g, HEAD]
+        groups.ring[g, NULLS] = 0
         for slot in range(slots.op.shape[0]):
             _clear(slot, g, slots, groups)
             if slots.op[slot] <= SUM_INT:
@@ -312,8 +322,11 @@ def _push(event, t, g, slots, groups, arrivals, ctl):
     groups.entry[at, TS] = t
     groups.entry[at, EVENT] = event
     ring[g, TAIL] += 1
+    nulls = arrivals.ints[0, event - arrivals.base]
+    if nulls != 0:
+        ring[g, NULLS] += 1
     for slot in range(slots.op.shape[0]):
-        _put(slot, g, event - arrivals.base, slots, groups, arrivals, ctl)
+        _put(slot, g, event - arrivals.base, nulls, slots, groups, arrivals, ctl)
 
 
 @part
@@ -333,7 +346,9 @@ def _emit(ts, position, g, slots, groups, ctl, found):
         row = slots.row[slot]
         if op <= MAX_INT:
             whole = groups.ints[row, g]
-            if has_front and op == MIN_INT:
+            if op == COUNT:
+                whole = found.size[n] - whole
+            elif has_front and op == MIN_INT:
                 whole = min(groups.int_suffix[row, head], whole)
             elif has_front and op == MAX_INT:
                 whole = max(groups.int_suffix[row, head], whole)

@@ -52,6 +52,7 @@ class WindowAggregate:
         ctl[kernels.SLIDE] = step if isinstance(step, int) else 0
         ctl[kernels.EVERY] = step.count if isinstance(step, Tuples) else 1
         ctl[kernels.OPEN_END] = query.bounds == "[)"
+        ctl[kernels.HAS_SUMS] = (self._slots.op == kernels.SUM_INT).any()
         self._ctl = ctl
         self._groups = self._new_groups(np.zeros(_FEWEST_GROUPS, np.int64))
         self._found = self._new_found(0)
