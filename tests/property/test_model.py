@@ -137,3 +137,26 @@ def _met(case, past):
         for j, w in enumerate(windows)
         if j != now.stream
     )
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 9)] * 3), min_size=1, max_size=40),
+    st.integers(1, 4),
+    st.integers(1, 5),
+)
+def test_deviations_of_periods_are_those_of_their_blocks(bins, block, in_period):
+    lost, expected, extra = (np.array(row, np.float64) for row in zip(*bins, strict=True))
+    true = lost + extra
+    n = len(bins) // block
+    sums = [
+        r[len(bins) - n * block :].reshape(n, block).sum(axis=1) for r in (lost, expected, true)
+    ]
+    shares, squares = [], []
+    for begin in range(n - min(n, in_period) + 1):
+        a, e, t = (row[begin : begin + min(n, in_period)] for row in sums)
+        if t.sum() > 0:
+            shares.append(e.sum() / t.sum())
+            squares.append(((a - e) ** 2).sum() / t.sum() ** 2 * min(n, in_period) / in_period)
+    found = kernels.deviations(lost, expected, true, block, in_period)
+    wanted = (np.mean(shares), np.mean(squares)) if shares else (0.0, 0.0)
+    assert found == pytest.approx(wanted)

@@ -18,6 +18,7 @@ import numpy as np
 from slackwater.goal import Recall
 from slackwater.goals.controller import Interval, RecallSeeker
 from slackwater.goals.model import RecallModel
+from slackwater.kernels import recall as kernels
 from slackwater.kernels.records import BEFORE, F64
 from slackwater.query import Query
 from slackwater.stats.results import Results
@@ -49,7 +50,8 @@ class RecallController(RecallSeeker):
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
         self._loss = 1.0 - goal.target
-        self._confidence = goal.confidence
+        self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
+        self._on_the_safe_side = (1.0 + goal.confidence) / 2
         self._model = RecallModel(query)
         self._period = self._over // self.every  # in intervals
         self._block = min(_BLOCK, self._period)
@@ -118,27 +120,18 @@ class RecallController(RecallSeeker):
         blocks that are nearly independent of each other: their deviations add up as squares. Each
         period counts by its own number of results: γ is a ratio.
         """
-        blocks = len(true) // self._block
-        if blocks < _FEWEST:
-            return 0.0
-        lost, expected, true = (
-            row[-blocks * self._block :].reshape(blocks, self._block).sum(axis=1)
-            for row in (lost, expected, true)
-        )
         in_period = self._period // self._block
-        period = min(blocks, in_period)
-        total = _sliding(true, period)
-        some = total > 0
-        if not some.any():
+        if len(true) < _FEWEST * self._block:
             return 0.0
-        root = sqrt(max(float(np.mean(_sliding(expected, period)[some] / total[some])), 1e-12))
-        if in_period == 1:
-            excess = (lost - expected)[some] / total[some]
-            on_the_safe_side = (1.0 + self._confidence) / 2
-            return max(0.0, float(np.quantile(excess, on_the_safe_side))) / root
-        squares = _sliding((lost - expected) ** 2, period)[some] / total[some] ** 2
-        deviation = sqrt(float(np.mean(squares)) * period / in_period) / root
-        return _CLUMPS * NormalDist().inv_cdf(self._confidence) * deviation
+        if in_period > 1:
+            mean, squares = kernels.deviations(lost, expected, true, self._block, in_period)
+            return self._deviations * sqrt(squares / max(mean, 1e-12))
+        lost, expected, true = (_blocks(row, self._block) for row in (lost, expected, true))
+        some = true > 0
+        excess = (lost - expected)[some] / true[some]
+        mean = float(np.mean(expected[some] / true[some])) if some.any() else 0.0
+        most = float(np.quantile(excess, self._on_the_safe_side)) if some.any() else 0.0
+        return max(0.0, most) / sqrt(max(mean, 1e-12))
 
     def _allowed(self, measured: Measured) -> float:
         """The loss that the model may predict: x with x + margin √x = 1 - Γ, unscaled."""
@@ -158,7 +151,7 @@ class RecallController(RecallSeeker):
         self._predicted = state["predicted"]
 
 
-def _sliding(values: F64, n: int) -> F64:
-    """Sums of `n` values in a row."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    return np.asarray(sums[n:] - sums[:-n])
+def _blocks(row: F64, n: int) -> F64:
+    """Sums of `n` values each, up to the last one."""
+    blocks = len(row) // n
+    return np.asarray(row[-blocks * n :].reshape(blocks, n).sum(axis=1))

@@ -92,3 +92,36 @@ def smallest_slack(wanted, most, lead, window, share, fill):
         else:
             low = middle + 1
     return low
+
+
+@kernel
+def deviations(lost, expected, true, block, in_period):
+    """Of all periods of `in_period` blocks: (mean expected loss, mean squared deviation from it).
+
+    Both as shares of the true results of the period. A period's deviation is that of its blocks,
+    added up as squares. Where there are fewer blocks than a period has, it is taken to go on so.
+    """
+    blocks = true.shape[0] // block
+    first = true.shape[0] - blocks * block
+    n = min(blocks, in_period)
+    periods = 0
+    mean = 0.0
+    squares = 0.0
+    for begin in range(blocks - n + 1):
+        results = 0.0
+        loss = 0.0
+        off = 0.0
+        for number in range(begin, begin + n):
+            away = 0.0
+            for i in range(first + number * block, first + (number + 1) * block):
+                results += true[i]
+                loss += expected[i]
+                away += lost[i] - expected[i]
+            off += away * away
+        if results > 0.0:
+            periods += 1
+            mean += loss / results
+            squares += off / (results * results)
+    if periods == 0:
+        return 0.0, 0.0
+    return mean / periods, squares / periods * n / in_period
