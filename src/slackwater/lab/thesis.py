@@ -261,7 +261,9 @@ def _overhead(setting: Setting) -> Findings:
     words = [
         "The same sorted data, five runs each in turns, in one process. The Thesis' times are "
         "close to the length of its recording (1,437 s), so it was perhaps replayed in real time; "
-        "ours runs as fast as it can, and counts results instead of making them."
+        "ours runs as fast as it can, and counts results instead of making them. So what is left "
+        "to see is the choice of K, once for each of 1,437 seconds: about 0.3 ms each, or 0.03 % "
+        "of the time that the game takes."
     ]
     return Findings([Table("Time of a run (Table 6.3)", ("with",), columns, rows)], words)
 
