@@ -146,7 +146,7 @@ def test_dotted_options_become_one_name(tmp_path):
 
 
 WRONG = [
-    ("[job]", "[jbo]", 'has no key "jbo" (did you mean "job"?); allowed are job, join, stream'),
+    ("[job]", "[jbo]", 'has no key "jbo" (did you mean "job"?); allowed are job, join, window'),
     ("checkpoint =", "chekpoint =", '[job] has no key "chekpoint" (did you mean "checkpoint"?)'),
     ('checkpoint = "state"\n', "", "[job] needs checkpoint"),
     ('"state"', "7", "[job] checkpoint must be a text, got 7"),
@@ -170,7 +170,7 @@ WRONG = [
     ('on = "k"', 'on = "k"\nunit = "h"', "[join] unit must be \"ms\" or \"us\", got 'h'"),
     ('{slack = "300 ms"}', '"fast"',
      '[join] goal must be "no-slack", "max-slack" or a table with one of recall, input_quantile, '
-     "latency, drop_ratio, slack, synchronize, got 'fast'"),
+     "latency, drop_ratio, error_bound, slack, synchronize, got 'fast'"),
     ('{slack = "300 ms"}', '{slack = 1, recall = 0.9}', '[join] goal must be "no-slack", "max-'),
     ('{slack = "300 ms"}', '{over = "1 s"}', '[join] goal must be "no-slack", "max-slack" or a'),
     ('{slack = "300 ms"}', '{slack = "300 mz"}', "[join] goal: slack must be like '5 seconds'"),
@@ -347,6 +347,79 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, text, message):
 # ---- a real run
 
 
+WINDOW = """\
+[job]
+checkpoint = "state"
+at_end = "flush"
+arrival = "arrival"
+
+[window]
+range = "2 seconds"
+slide = "1 second"
+by = "k"
+select = {n = "count()", most = "MAX(v)"}
+goal = {drop_ratio = 0.02}
+
+[[stream]]
+name = "a"
+ts = "ts"
+format = "parquet"
+schema = "ts long, k long, v double, arrival long"
+path = "in/a"
+
+[sink]
+format = "parquet"
+path = "out"
+"""
+
+
+def window_job(folder, *changes):
+    (folder / "in" / "a").mkdir(parents=True)
+    text = WINDOW
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "job.toml").write_text(text)
+    return folder / "job.toml"
+
+
+def test_a_job_may_be_windows_of_one_stream(tmp_path):
+    query = read_job(window_job(tmp_path)).query
+    assert query == sw.window(
+        sw.Stream("a", ts="ts"), range="2 seconds", slide="1 second", by="k",
+        select={"n": sw.count(), "most": sw.max("v")}, goal=sw.DropRatio(0.02),
+    )  # fmt: skip
+
+
+def test_windows_take_best_effort_unless_they_are_asked_for_more(tmp_path):
+    without = window_job(tmp_path, ("goal = {drop_ratio = 0.02}\n", ""))
+    assert read_job(without).query.goal == sw.DropRatio()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[window]", "[join]\n[window]", "has both [join] and [window]"),
+        ('range = "2 seconds"', "", "[window] needs range"),
+        ('"count()"', '"count"', 'select.n must be like "avg(price)" or "count()", got \'count\''),
+        ('"MAX(v)"', '"median(v)"', "[window] an aggregate must be one of count, sum"),
+        ('select = {n = "count()", most = "MAX(v)"}', "", "[window] select must be a table"),
+        ("{drop_ratio = 0.02}", "{drop_ratio = 2}", "a drop ratio must be at least 0 and below 1"),
+        ("{drop_ratio = 0.02}", "{recall = 0.9}", "the goal of a window must be one of DropRatio"),
+        ('arrival = "arrival"', 'idle_after = "1 s"', "[job] idle_after is for joins"),
+        ("[sink]", '[[stream]]\nname = "b"\nts = "ts"\nformat = "rate"\n[sink]',
+         "[window] takes one [[stream]], got 2"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_job_of_windows(tmp_path, old, new, message):
+    job = window_job(tmp_path, (old, new))
+    if "rate" in new:
+        job.write_text(job.read_text().replace("[job]", '[job]\ntrigger = "1 s"'))
+    with pytest.raises(JobFileError) as told:
+        read_job(job)
+    assert message in str(told.value)
+
+
 @pytest.mark.spark
 def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     tables = {name: uniform_keys(2_000, seed, 500, 50) for seed, name in enumerate("ab")}
@@ -379,3 +452,20 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     assert all(line["balanced"] for line in log if line["event"] == "batch")
     saved = json.loads((tmp_path / "state" / "slackwater.json").read_text())["job"]
     assert (saved["shards"], saved["windows"]) == (1, {"a": "1 second", "b": "1 second"})
+
+
+@pytest.mark.spark
+def test_windows_run_too(tmp_path):
+    table = uniform_keys(2_000, 3, 500, 5)
+    file = window_job(tmp_path)
+    pq.write_table(table, tmp_path / "in" / "a" / "0.parquet")
+    done = subprocess.run(
+        [Path(sys.prefix) / "bin" / "slackwater", "run", file.name, "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    figures = {line["name"]: line["value"] for line in json.loads(done.stdout)["lines"]}
+    written = pq.read_table(sorted((tmp_path / "out").glob("*.parquet")))
+    assert figures["results"] == written.num_rows > 0
+    assert written.column_names == ["result_ts", "k", "n", "most"]
+    assert "recall" not in figures

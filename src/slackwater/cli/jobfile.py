@@ -5,16 +5,19 @@ Relative paths start at the directory of the file.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from slackwater.aggregate import Aggregate
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
 from slackwater.goal import (
     DropRatio,
+    ErrorBound,
     Goal,
     InputQuantile,
     Latency,
@@ -25,15 +28,17 @@ from slackwater.goal import (
 )
 from slackwater.query import Query, Stream, Tuples, join
 from slackwater.units import TimeUnit, to_units
+from slackwater.window_query import AnyQuery, WindowQuery, window
 
 AVAILABLE_NOW = "available-now"
 
-_TABLES = ("job", "join", "stream", "sink", "spark")
+_TABLES = ("job", "join", "window", "stream", "sink", "spark")
 _JOB = (
     "name", "checkpoint", "trigger", "at_end", "shards", "arrival", "idle_after",
     "max_future_skew", "control", "metrics",
 )  # fmt: skip
 _JOIN = tuple(field.name for field in fields(Query) if field.name != "streams")
+_WINDOW = tuple(field.name for field in fields(WindowQuery) if field.name != "streams")
 _STREAM = ("name", "ts", "window", "format", "schema", "path", "options", "select", "where")
 _SINK = ("format", "path", "options", "select", "partition_by")
 
@@ -44,9 +49,11 @@ _GOALS: dict[str, type[Goal]] = {
     "input_quantile": InputQuantile,
     "latency": Latency,
     "drop_ratio": DropRatio,
+    "error_bound": ErrorBound,
     "slack": Slack,
     "synchronize": NoSlack,
 }
+_AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*")
 _LOCAL = "a directory of this machine, local or mounted"
 _PAUSE = 'a time between micro-batches such as "5 seconds"'
 _FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark wants to know their columns
@@ -83,7 +90,7 @@ class JobFile:
 
     file: str  # as it was given
     name: str
-    query: Query
+    query: AnyQuery
     sources: tuple[Source, ...]
     sink: Sink
     checkpoint: Path
@@ -106,25 +113,36 @@ def read_job(file: Path) -> JobFile:
         raise JobFileError(msg) from error
     base = file.absolute().parent
     tables = Table(f"{file}:", given, _TABLES)
-    job, joining = tables.table("job", _JOB), tables.table("join", _JOIN)
-    unit: TimeUnit = joining.choice("unit", get_args(TimeUnit), "ms")
-    streams = [_stream(table, base, unit) for table in tables.tables("stream", _STREAM, least=2)]
+    job = tables.table("job", _JOB)
+    asked, least = _asked(tables)
+    unit: TimeUnit = asked.choice("unit", get_args(TimeUnit), "ms")
+    joins = least > 1
+    streams = [_stream(t, base, unit, joins) for t in tables.tables("stream", _STREAM, least)]
     sources = tuple(source for _, source in streams)
     metrics = job.text_or("metrics", None)
     cores, settings = _spark(tables.table("spark", None, required=False))
     return JobFile(
         file=str(file),
         name=job.text_or("name", file.stem),
-        query=_query(joining, [stream for stream, _ in streams], unit),
+        query=(_query if joins else _window)(asked, [stream for stream, _ in streams], unit),
         sources=sources,
         sink=_sink(tables.table("sink", _SINK), base),
         checkpoint=_directory(job, "checkpoint", base),
         trigger_ms=_trigger(job, sources),
-        options=_options(job, base, unit),
+        options=_options(job, base, unit, joins),
         metrics=None if metrics is None else Path(_located(metrics, base)),
         cores=cores,
         settings=settings,
     )
+
+
+def _asked(tables: Table) -> tuple[Table, int]:
+    """[join] or [window], and how many streams it takes at least."""
+    if "window" not in tables.given:
+        return tables.table("join", _JOIN), 2
+    if "join" in tables.given:
+        tables.fail("has both [join] and [window]; a job is one of them")
+    return tables.table("window", _WINDOW), 1
 
 
 # ---- [job] and [spark]
@@ -146,14 +164,17 @@ def _trigger(job: Table, sources: Iterable[Source]) -> int | None:
     return None
 
 
-def _options(job: Table, base: Path, unit: TimeUnit) -> dict[str, Any]:
+def _options(job: Table, base: Path, unit: TimeUnit, joins: bool) -> dict[str, Any]:
     """The options of `Query.stream`."""
     options: dict[str, Any] = {
         "at_end": job.choice("at_end", ("hold", "flush"), "hold"),
         "arrival": job.text_or("arrival", None),
         "shards": job.whole("shards"),
-        "idle_after": job.duration("idle_after", unit),
     }
+    if joins:
+        options["idle_after"] = job.duration("idle_after", unit)
+    elif "idle_after" in job.given:
+        job.fail("idle_after is for joins: nobody waits for the only stream of a [window]")
     if "control" in job.given:
         options["control"] = str(_directory(job, "control", base))
     if job.given.get("max_future_skew") == "none":
@@ -181,7 +202,7 @@ def _spark(table: Table) -> tuple[int | None, dict[str, str]]:
     return table.whole("cores"), settings
 
 
-# ---- [join] and [[stream]]
+# ---- [join], [window] and [[stream]]
 
 
 def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
@@ -191,9 +212,33 @@ def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
     return joining.checked(lambda: join(*streams, **given))
 
 
-def _goal(joining: Table, unit: TimeUnit) -> Goal:
+def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
+    if len(streams) > 1:
+        asked.fail(f"takes one [[stream]], got {len(streams)}")
+    select = asked.given.get("select")
+    if not isinstance(select, dict) or not select:
+        asked.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
+    if "range" not in asked.given:
+        asked.fail("needs range")
+    given = asked.given | {
+        "select": {name: _aggregate(asked, name, how) for name, how in select.items()},
+        "goal": _goal(asked, unit, default={"drop_ratio": 0.0}),
+    }
+    return asked.checked(lambda: window(streams[0], **given))
+
+
+def _aggregate(asked: Table, name: str, how: Any) -> Aggregate:
+    """``"avg(price)"``."""
+    written = _AGGREGATE.fullmatch(how) if isinstance(how, str) else None
+    if written is None:
+        asked.fail(f'select.{name} must be like "avg(price)" or "count()", got {how!r}')
+    function, column = written[1].lower(), written[2] or None
+    return asked.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
+
+
+def _goal(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
     """A goal by its name, or a table: ``{recall = 0.95, over = "1 minute"}``."""
-    given = joining.given.get("goal", "no-slack")
+    given = joining.given.get("goal", default)
     if isinstance(given, str) and given in _NAMED_GOALS:
         return _NAMED_GOALS[given]
     kinds = [kind for kind in _GOALS if kind in given] if isinstance(given, dict) else []
@@ -227,12 +272,12 @@ def _check_goal_option(table: Table, name: str, kind: str, value: Any, unit: Tim
             table.checked(lambda: to_units(duration, unit, name))  # noqa: B023  called at once
 
 
-def _stream(table: Table, base: Path, unit: TimeUnit) -> tuple[Stream, Source]:
+def _stream(table: Table, base: Path, unit: TimeUnit, joins: bool) -> tuple[Stream, Source]:
     name, ts = table.text("name"), table.text("ts")
-    window = table.given.get("window")
-    if window is None:
+    reach = table.given.get("window")
+    if joins and reach is None:
         table.fail("needs window")
-    stream = table.checked(lambda: Stream(name, ts, window))
+    stream = table.checked(lambda: Stream(name, ts, reach))
     if not isinstance(stream.window, Tuples):
         table.duration("window", unit)
     form = table.text("format")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from slackwater.cli.local_spark import explained
 from slackwater.cli.tables import JobFileError
 from slackwater.errors import SlackwaterError
+from slackwater.window_query import WindowQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,10 +53,16 @@ class Planner:
             control.mkdir(parents=True, exist_ok=True)
         elif not control.exists():
             del options["control"]
-        joined = self._told("", lambda: self._job.query.stream(self.frames, **options))
+        joined = self._told("", lambda: self._results(options))
         if self._job.sink.select:
             joined = self._told("[sink] select:", joined.selectExpr, *self._job.sink.select)
         return joined
+
+    def _results(self, options: dict[str, Any]) -> DataFrame:
+        query = self._job.query
+        if isinstance(query, WindowQuery):
+            return query.stream(self.frames[query.names[0]], **options)
+        return query.stream(self.frames, **options)
 
     def start(self, joined: DataFrame) -> StreamingQuery:
         """Start the query."""
@@ -79,7 +86,7 @@ class Planner:
 
         job = self._job
         partitions = int(str(self._spark.conf.get(PARTITIONS)))
-        shards = 1 if job.query.has_tuple_windows else job.options["shards"] or partitions
+        shards = 1 if job.query.in_one_place else job.options["shards"] or partitions
         columns = {}
         for name, frame in self.frames.items():
             where = f"[[stream]] {name}:"
@@ -112,7 +119,7 @@ def known_before(job: JobFile) -> dict[str, Any]:
         del told[by_stream]
     return told | {
         "times": {stream.name: stream.ts for stream in job.query.streams},
-        "windows": dict(zip(job.query.names, told["windows"], strict=True)),
+        "windows": dict(zip(job.query.names, told.get("windows", [None]), strict=True)),
         "sources": {source.name: _read_by(source) for source in job.sources},
         "arrival": job.options["arrival"],
         "at_end": job.options["at_end"],

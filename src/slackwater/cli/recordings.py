@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from slackwater.cli.tables import JobFileError
 from slackwater.query import Query, Stream, join
+from slackwater.window_query import WindowQuery
 
 if TYPE_CHECKING:
     from slackwater.cli.jobfile import JobFile, Source
@@ -40,7 +41,10 @@ class Recording(NamedTuple):
 
 
 def of_job(job: JobFile) -> Recording:
-    """The streams of a job."""
+    """The streams of a job, which must be a join."""
+    if isinstance(job.query, WindowQuery):
+        msg = f"{job.file}: advice is about joins, got a job with [window]"
+        raise JobFileError(msg)
     tables = {source.name: _of_source(job.file, source) for source in job.sources}
     return Recording(job.name, job.query, tables, job.options["arrival"])
 
