@@ -6,12 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import profiles
 import slackwater as sw
 from slackwater.engine.replay import recorded
 from slackwater.engine.window_engine import WindowEngine
 from slackwater.lab.kim import SHAPES, drops, times
 from slackwater.windows.errors import Errors, Watched
 
+compiled = pytest.mark.skipif(
+    profiles.PROFILE == "nojit", reason="too many events for kernels as plain Python"
+)
 S = sw.Stream("s", ts="t")
 N = {"n": sw.count()}
 
@@ -149,7 +153,7 @@ def test_sums_of_floats_do_not_drift():
 def test_groups_that_fall_silent_are_forgotten(options):
     query = sw.window(S, range="1 s", by="k", select={"x": sw.max("t")} | N, **options)
     engine = WindowEngine(query, {"s": pa.schema({"t": pa.int64(), "k": pa.int64()})})
-    for second in range(300):  # two hundred new groups a second
+    for second in range(60):  # two hundred new groups a second
         t = 1000 * second + 5 * np.arange(200)
         data = pa.table({"t": t, "k": 200 * second + np.arange(200)})
         engine.feed(recorded(query, {"s": data}, None)[0])
@@ -157,6 +161,7 @@ def test_groups_that_fall_silent_are_forgotten(options):
     assert engine.metrics().stored < 5_000
 
 
+@compiled
 @pytest.mark.parametrize("shape", ["exponential", "bursts"])
 def test_a_drop_ratio_is_kept_and_used(shape):
     goal = sw.DropRatio(0.05)
@@ -165,6 +170,7 @@ def test_a_drop_ratio_is_kept_and_used(shape):
     assert 0.8 * goal.ratio <= seen.ratio <= goal.ratio
 
 
+@compiled
 def test_best_effort_drops_no_more_than_max_delay_with_the_same_buffer():
     data = times(SHAPES["normal"], 60_000, seed=4)
     ours, theirs = (drops(data, sw.DropRatio(0, name)) for name in ("largest", "max-delay"))
@@ -173,6 +179,7 @@ def test_best_effort_drops_no_more_than_max_delay_with_the_same_buffer():
     assert ours.waiting[-1] == theirs.waiting[-1]
 
 
+@compiled
 def test_after_a_step_the_ratio_is_soon_kept_again():
     goal = sw.DropRatio(0.05)
     seen = drops(times(SHAPES["step"], 60_000, seed=4), goal)
@@ -207,6 +214,7 @@ def test_errors_are_those_of_the_windows_without_what_was_dropped():
     assert errors.settled(437).tolist() == pytest.approx(naive_errors(kept, dropped, 10, 50, 437))
 
 
+@compiled
 @pytest.mark.parametrize("function", ["count", "sum", "avg", "min", "max", "stddev"])
 def test_an_error_bound_is_kept_by_most_windows(function):
     rng = np.random.default_rng(6)
