@@ -54,9 +54,11 @@ def extents(events, released, length, slide, tuples, open_end):
             members = [n for ts, n in inside if end - length <= ts < end]
         else:
             members = [n for ts, n in inside if end - length < ts <= end]
-        groups = dict.fromkeys(events[n].group for n in sorted(members))
-        for group in groups:
-            found.append((end, group, [n for n in members if events[n].group == group]))
+        by_group = {}
+        for n in members:
+            by_group.setdefault(events[n].group, []).append(n)
+        for own in sorted(by_group.values()):  # by the arrival of the group's first event
+            found.append((end, events[own[0]].group, own))
     return found
 
 
