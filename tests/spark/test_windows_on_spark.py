@@ -7,7 +7,17 @@ import pytest
 
 import slackwater as sw
 from slackwater.lab.workloads import uniform_keys
-from spark.streams import as_frame, by_batch, collected, finish, in_parts, observed, source, write
+from spark.streams import (
+    as_frame,
+    by_batch,
+    collected,
+    finish,
+    in_parts,
+    is_balanced,
+    observed,
+    source,
+    write,
+)
 
 SELECT = {
     "n": sw.count(),
@@ -38,7 +48,9 @@ def test_one_shard_gives_what_a_replay_gives(spark, tmp_path, options):
     expected = query.replay(data, arrival="arrival")
     write(tmp_path / "in", in_parts(data, 4))
     stream = query.stream(source(spark, tmp_path / "in"), arrival="arrival", at_end="flush")
-    told = observed(finish(stream, tmp_path))[-1]
+    batches = observed(finish(stream, tmp_path))
+    assert all(map(is_balanced, batches))
+    told = batches[-1]
     found = Counter(row for rows in by_batch(tmp_path).values() for row in rows.elements())
     assert found == rows_of(expected.results)
     assert told["late_dropped"] == expected.metrics.streams["s"].late_dropped > 0
