@@ -3,10 +3,9 @@
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-import profiles
 import slackwater as sw
 from naive_windows import Event, aggregate, beats, extents
 from slackwater.aggregate import Aggregate
@@ -68,7 +67,6 @@ def test_every_aggregate_of_every_window_is_that_of_the_oracle(
     assert run.late.column("ts").to_pylist() == [events[n].ts for n in dropped]
 
 
-@settings(max_examples=profiles.share(0.3))
 @given(EVENTS, LENGTHS, st.integers(0, 30), st.booleans())
 def test_sliding_windows_are_those_of_duckdb(events, length, distance, tuples):
     kind = "tuples" if tuples else "units"
