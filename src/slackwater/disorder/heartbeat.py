@@ -210,9 +210,11 @@ class HeartbeatStage:
     def start(self, n: int) -> None:
         """Have room for what leaves when `n` more arrivals come; forget what left before."""
         self.ctl[kernels.N_OUT] = self.ctl[kernels.N_CHANGES] = 0
-        self._have_room(self._rings.size(0) + 2 * n)
-        if n + 1 > len(self._changes):
-            self._changes = np.empty((2 * n + 1, 2), np.int64)
+        # An arrival leaves at most once, between at most two marks; the distance may change with
+        # it, and again when it ends a period.
+        self._have_room(self._rings.size(0) + 3 * n)
+        if 2 * n + 1 > len(self._changes):
+            self._changes = np.empty((4 * n + 1, 2), np.int64)
 
     def run(self, at: int, end: int) -> tuple[int, bool]:
         """Take in the arrivals ``at <= number < end`` of the log, for which there is room.

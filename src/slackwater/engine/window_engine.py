@@ -25,6 +25,7 @@ from slackwater.windows.slots import Plan
 from slackwater.windows.window_aggregate import AggregateState, WindowAggregate
 
 _BINS = 20  # of a window that ends with each event
+_MOST_BINS = 1000  # of another: range and slide may have no common measure
 _BACK, _FRONT, _IN_SLACK = range(3)  # places of events
 
 
@@ -264,7 +265,7 @@ def _errors(query: WindowQuery) -> Errors:
     length, step = query.length, query.step
     assert isinstance(length, int)
     width = max(1, length // _BINS)
-    if isinstance(step, int):
+    if isinstance(step, int) and length // gcd(length, step) <= _MOST_BINS:
         width = gcd(length, step)
     watched = [Watched(a.function, i) for i, a in enumerate(query.watched.values())]
     return Errors(watched, width, -(-length // width), query.bounds == "[)")

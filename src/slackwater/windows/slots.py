@@ -45,8 +45,8 @@ class Column:
     name: str
     aggregate: Aggregate
     type: pa.DataType
-    slot: int  # NONE of these: count() and what is read from rows
-    count: int
+    slot: int  # -1: none, for count() and for what is read from rows
+    count: int  # the slot that counts its values, or -1
 
 
 class Plan:
