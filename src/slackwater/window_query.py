@@ -1,5 +1,6 @@
 """What was asked of one stream: a window, aggregates over it, and a goal.
 
+>>> from slackwater.aggregate import avg
 >>> query = window(
 ...     Stream("services", order_by="orderID"),
 ...     range=100,
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from slackwater.aggregate import Aggregate, avg
+from slackwater.aggregate import Aggregate
 from slackwater.errors import QueryError
 from slackwater.goal import (
     DropRatio,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from slackwater.engine.window_replay import WindowRun
-
-__all__ = ["WindowQuery", "avg", "window"]
 
 Bounds = Literal["(]", "[)"]
 AtEnd = Literal["hold", "flush"]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from slackwater.aggregate import Aggregate
 from slackwater.errors import QueryError
 from slackwater.events import flat
-from slackwater.kernels import aggregate as kernels
+from slackwater.kernels import stacks as kernels
 from slackwater.kernels.records import F64, I64, Aggregated, Arrivals, Slots
 
 _MOST_COLUMNS = 62  # bits of the number that says which values are null

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slackwater.errors import DataError
 from slackwater.kernels import aggregate as kernels
+from slackwater.kernels import stacks
 from slackwater.kernels.records import (
     BEFORE,
     I64,
@@ -52,7 +53,7 @@ class WindowAggregate:
         ctl[kernels.SLIDE] = step if isinstance(step, int) else 0
         ctl[kernels.EVERY] = step.count if isinstance(step, Tuples) else 1
         ctl[kernels.OPEN_END] = query.bounds == "[)"
-        ctl[kernels.HAS_SUMS] = (self._slots.op == kernels.SUM_INT).any()
+        ctl[kernels.HAS_SUMS] = (self._slots.op == stacks.SUM_INT).any()
         self._ctl = ctl
         self._groups = self._new_groups(np.zeros(_FEWEST_GROUPS, np.int64))
         self._found = self._new_found(0)
@@ -102,7 +103,7 @@ class WindowAggregate:
         ctl[kernels.CLOCK] = max(ctl[kernels.CLOCK], ctl[kernels.NEXT_END] - ctl[kernels.SLIDE])
 
     def _give_out(self) -> Iterator[Aggregated]:
-        if self._ctl[kernels.OVERFLOW]:
+        if self._ctl[stacks.OVERFLOW]:
             msg = "a sum of whole numbers is beyond 64 bits; cast the column to a double"
             raise DataError(msg)
         n = self._ctl[kernels.N_FOUND]
@@ -135,7 +136,7 @@ class WindowAggregate:
         old = self._groups
         n = len(old.place)
         sizes = np.zeros(n_groups, np.int64)
-        sizes[:n] = old.ring[:, kernels.TAIL] - old.ring[:, kernels.HEAD]
+        sizes[:n] = old.ring[:, stacks.TAIL] - old.ring[:, stacks.HEAD]
         new = self._new_groups(sizes)
         new.active[:n], new.place[:n] = old.active[:n], old.place[:n]
         new.ints[:, :n], new.floats[:, :n] = old.ints[:, :n], old.floats[:, :n]
@@ -146,9 +147,9 @@ class WindowAggregate:
         """Rings for groups of these sizes."""
         n = len(sizes)
         rooms = np.where(sizes > 0, np.maximum(kernels.SMALLEST_RING, _power_of_two(sizes)), 0)
-        ring = np.zeros((n, kernels.RING_LENGTH), np.int64)
-        ring[:, kernels.ROOM] = rooms
-        ring[1:, kernels.OFFSET] = np.cumsum(rooms)[:-1]
+        ring = np.zeros((n, stacks.RING_LENGTH), np.int64)
+        ring[:, stacks.ROOM] = rooms
+        ring[1:, stacks.OFFSET] = np.cumsum(rooms)[:-1]
         used, largest = int(rooms.sum()), int(rooms.max(initial=0))
         self._ctl[kernels.FREE] = used
         room = max(_LEAST_ROOM, 2 * used + 2 * largest)
@@ -193,7 +194,7 @@ class WindowAggregate:
     def kept(self) -> tuple[I64, NDArray[np.bool_]]:
         """The events in windows, group by group in order; and which are in the front stacks."""
         ring = self._groups.ring
-        n = int((ring[:, kernels.TAIL] - ring[:, kernels.HEAD]).sum())
+        n = int((ring[:, stacks.TAIL] - ring[:, stacks.HEAD]).sum())
         events, is_front = np.empty(n, np.int64), np.empty(n, bool)
         n = kernels.contents(self._ctl, self._groups, events, is_front)
         return events[:n], is_front[:n]
@@ -208,7 +209,7 @@ class WindowAggregate:
             codes, firsts = np.unique(group, return_index=True)
             order = np.argsort(np.argsort(events))
             seen = [
-                [int(order[i]), int(self._groups.ring[code, kernels.SEEN])]
+                [int(order[i]), int(self._groups.ring[code, stacks.SEEN])]
                 for code, i in zip(codes, firsts, strict=True)
             ]
         return AggregateState(int(ctl[kernels.CLOCK]), int(ctl[kernels.NEXT_END]), seen)
@@ -225,7 +226,7 @@ class WindowAggregate:
             group[order],
         )  # fmt: skip
         for at, seen in state.seen:
-            self._groups.ring[group[at], kernels.SEEN] = seen
+            self._groups.ring[group[at], stacks.SEEN] = seen
 
 
 def _power_of_two(n: I64) -> Any:
