@@ -28,6 +28,7 @@ from slackwater.goal import (
     Slack,
 )
 from slackwater.query import Query, Stream, Tuples, join
+from slackwater.shed import Harvest, RandomDrop, TailDrop
 from slackwater.window_query import WindowQuery, window
 
 if TYPE_CHECKING:
@@ -40,18 +41,21 @@ __all__ = [
     "DropRatio",
     "EngineStoppedError",
     "ErrorBound",
+    "Harvest",
     "InputQuantile",
     "Latency",
     "MaxSlack",
     "NoSlack",
     "Query",
     "QueryError",
+    "RandomDrop",
     "Recall",
     "Slack",
     "SlackwaterError",
     "SnapshotError",
     "SparkError",
     "Stream",
+    "TailDrop",
     "Tuples",
     "WindowQuery",
     "avg",

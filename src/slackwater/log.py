@@ -51,6 +51,11 @@ class Log:
         return self.end - self.base
 
     @property
+    def bytes_per_event(self) -> int:
+        """What an event takes here."""
+        return sum(a.nbytes for a in self._arrays.values()) // len(self._arrays["row"])
+
+    @property
     def ts(self) -> I64:
         """Times of the events."""
         return self._arrays["event"][: self.size, TS]

@@ -35,6 +35,8 @@ from slackwater.goal import (
     goal_to_dict,
 )
 from slackwater.graph import Key, On, keys_of
+from slackwater.shed import Asked as Shed
+from slackwater.shed import Shedding, shedding_from_dict, shedding_of, shedding_to_dict
 from slackwater.units import Duration, TimeUnit, as_plain, to_units
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ class Query:
     retention: Duration | None = None
     unit: TimeUnit = "ms"
     strict: bool = False
+    shed: Shed = "off"
 
     def __post_init__(self) -> None:
         _check_streams(self.streams)
@@ -137,6 +140,7 @@ class Query:
         self._check_goal()
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
         self._check_slide()
+        self._check_shedding()
         if self.has_tuple_windows and self.late_probe == "window-end":
             msg = "late_probe='window-end' needs time windows, got a tuple-count window"
             raise QueryError(msg)
@@ -163,6 +167,14 @@ class Query:
             msg = f"model='late-degree' joins two streams, got {len(self.streams)}"
             raise QueryError(msg)
 
+    def _check_shedding(self) -> None:
+        if self.shedding is None:
+            return
+        self.shedding.check(self.unit, self.lengths)
+        if self.late_probe == "window-end":
+            msg = "load shedding needs late_probe='none', got 'window-end'"
+            raise QueryError(msg)
+
     def _check_slide(self) -> None:
         if self.bounds == "[)" and self.slide is None:
             msg = "bounds='[)' leaves out the window's own end and so needs slide=, got none"
@@ -173,6 +185,11 @@ class Query:
         if self.slide is not None and self.has_tuple_windows:
             msg = "slide= needs time windows on all streams, got a tuple-count window"
             raise QueryError(msg)
+
+    @property
+    def shedding(self) -> Shedding | None:
+        """What may be left out when the CPU is short; None: nothing."""
+        return shedding_of(self.shed)
 
     # ---- the same in numbers of the time unit
 
@@ -264,6 +281,7 @@ class Query:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain["streams"] = [_plain_stream(stream) for stream in self.streams]
         plain["goal"] = goal_to_dict(self.goal)
+        plain["shed"] = shedding_to_dict(self.shed)
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
         return as_plain(plain)
 
@@ -276,6 +294,7 @@ class Query:
             streams=tuple(Stream(**stream) for stream in given.pop("streams")),
             on=tuple(on) if isinstance(on, list) else on,
             goal=goal_from_dict(given.pop("goal")),
+            shed=shedding_from_dict(given.pop("shed", "off")),
             **given,
         )
 
@@ -406,6 +425,7 @@ def join(
     retention: Duration | None = None,
     unit: TimeUnit = "ms",
     strict: bool = False,
+    shed: Shed = "off",
 ) -> Query:
     """Describe a sliding window join of two or more streams.
 
@@ -445,9 +465,13 @@ def join(
         The time unit inside: ``"ms"`` or ``"us"``.
     strict
         Whether a row with a bad time or key is an error instead of a counted reject.
+    shed
+        What happens when the input outruns the CPU: ``"adaptive"``: the least profitable work is
+        left out and counted (`Harvest` has the settings; `RandomDrop` and `TailDrop` are baselines
+        to compare with); ``"off"``: nothing is left out, however long it takes.
     """
     equal = on if on is None or isinstance(on, str) else tuple(on)
     return Query(
         streams, equal, where, goal or NoSlack(), select, late, bounds, slide, overdue,
-        late_probe, retention, unit, strict,
+        late_probe, retention, unit, strict, shed,
     )  # fmt: skip

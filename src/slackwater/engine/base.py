@@ -18,7 +18,7 @@ from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Intake, Numbers, Rejected
-from slackwater.engine.metrics import Metrics, State, StreamMetrics
+from slackwater.engine.metrics import Metrics, SheddingMetrics, State, StreamMetrics
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
@@ -47,15 +47,18 @@ class Counters:
     late_kept: list[int]
     late_dropped: list[int]
     rejected: list[dict[str, int]]  # by reason
+    shed: list[int]
     produced: int = 0
     lost: int = 0
     lost_unknown: int = 0
     max_lateness: int = 0
+    while_shedding: int = 0  # results made meanwhile
+    evicted: int = 0
 
     @classmethod
     def zero(cls, m: int) -> Counters:
         """Nothing has happened yet."""
-        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)])
+        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)], [0] * m)
 
 
 class ShardEngine(ABC, Generic[Asked, Stage]):
@@ -72,7 +75,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         self.query: Asked = query
         self.asked = query.goal  # at the start; it may change on the way
         self.schemas = [check_schema(schemas, name) for name in query.names]
-        self._shape = shape
+        self.shape = shape
         self.intake = Intake(query, self.schemas, numbers)
         self.log = Log(self.intake.n_keys, **numbers.widths)
         self.rows = [
@@ -185,7 +188,12 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             max_delay=self.reorder.max_delay,
             max_lateness=total.max_lateness,
             stored=self._stored(),
+            shedding=self._shedding_metrics(),
         )
+
+    def _shedding_metrics(self) -> SheddingMetrics | None:
+        """What load shedding does, in engines that can do without something."""
+        return None
 
     def _stream_metrics(self, s: int) -> StreamMetrics:
         total, local = self.counters, self.reorder.local(s)
@@ -195,6 +203,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             late_kept=total.late_kept[s],
             late_dropped=total.late_dropped[s],
             buffered=self.reorder.buffered_of(s),
+            shed=total.shed[s],
             rejected=dict(sorted(total.rejected[s].items())),
             local_time=None if local == BEFORE else local,
             state=self._stream_state(s),
@@ -246,7 +255,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
 
     def _give_out(self) -> Output:
         """What came so far; from here on it is somebody else's."""
-        output, self._output = self._output, Output(self._shape)
+        output, self._output = self._output, Output(self.shape)
         output.top = self.reorder.top
         return output
 
@@ -260,11 +269,16 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         if 2 * (oldest - self.log.base) < self.log.size:
             return  # little to gain: let the log grow, so that this stays rare
         self.log.trim(oldest)
-        for s, rows in enumerate(self.rows):
-            own = self.log.row[self.log.stream == s]
-            rows.forget(int(own[0]) if len(own) else rows.end)
+        self._forget_rows()
         if self.intake.codes.size > _FEWEST_CODES:
             self._forget_codes()
+
+    def _forget_rows(self) -> None:
+        """Drop the rows behind events that do not matter any more."""
+        alive = self.places() != DEAD
+        for s, rows in enumerate(self.rows):
+            own = self.log.row[alive & (self.log.stream == s)]
+            rows.forget(int(own[0]) if len(own) else rows.end)
 
     def _forget_codes(self) -> None:
         """Drop keys that no kept event has, when they are the majority."""

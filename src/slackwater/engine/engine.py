@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from slackwater.disorder.reorder import Reorder, ReorderState, Step
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
+from slackwater.engine.metrics import SheddingMetrics
 from slackwater.engine.output import Output, Shape
+from slackwater.engine.shed import metrics_of, shedder_for, wanted
 from slackwater.errors import QueryError
 from slackwater.goal import Goal, goal_from_dict
 from slackwater.goals.choice import controller_for
@@ -66,7 +68,10 @@ class Engine(ShardEngine[Query, Reorder]):
             synchronize=getattr(query.goal, "synchronize", True),
             log=self.log,
         )
-        self.join = WindowJoin(query, conditions, self.log)
+        self.shedder = shedder_for(query, conditions)
+        self._due: list[int | None] = []  # when controller and shedder look at things again
+        shed = None if self.shedder is None else self.shedder.shed
+        self.join = WindowJoin(query, conditions, self.log, shed)
 
     # ---- work
 
@@ -128,6 +133,7 @@ class Engine(ShardEngine[Query, Reorder]):
             "join": self.join.state()._asdict(),
             "statistics": None if self.statistics is None else self.statistics.state(),
             "controller": self.controller.state(),
+            "shedder": None if self.shedder is None else self.shedder.state(),
         }
 
     def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
@@ -153,6 +159,9 @@ class Engine(ShardEngine[Query, Reorder]):
             self.statistics.resume(said["statistics"])
             if same_goal:
                 self.controller.resume(said["controller"])
+        if self.shedder is not None and self.shedder.fits(said["shedder"]):
+            self.shedder.resume(said["shedder"])
+            self.join.set_orders(self.shedder.orders)
 
     def _stored(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
@@ -174,11 +183,15 @@ class Engine(ShardEngine[Query, Reorder]):
                 self._output.slack(int(top), int(slack))
             yield from self._join(step, piece)
             if step.at_boundary:
-                self._adapt()
+                self._at_boundary()
             begin = step.reached
 
     def _flush(self, piece: int | None) -> Iterator[Output]:
+        if self.shedder is not None:
+            self.shedder.end()
         yield from self._join(self.reorder.flush(), piece)
+        if self.shedder is not None:
+            self.shedder.go_on()
 
     def reserve_codes(self, size: int) -> None:
         """Have windows for so many key codes."""
@@ -194,13 +207,69 @@ class Engine(ShardEngine[Query, Reorder]):
     # ---- adaptation
 
     def _set_boundary(self) -> None:
-        every = self.controller.every
-        if every is None:
-            return
+        """Stop where the controller or the shedder has to look at things again."""
         top = self.reorder.top
         if top == BEFORE:  # the grid is that of event time, wherever it starts
             top = int(self.log.ts[0])
-        self.reorder.stop_at((top // every + 1) * every)
+        self._due = [
+            None if every is None else (top // every + 1) * every
+            for every in (self.controller.every, self._shed_every)
+        ]
+        self.reorder.stop_at(min((due for due in self._due if due is not None), default=None))
+
+    @property
+    def _shed_every(self) -> int | None:
+        """The shedder looks at things itself when it is told the load from outside."""
+        shedder = self.shedder
+        return None if shedder is None or shedder.is_told else shedder.every
+
+    def _at_boundary(self) -> None:
+        for_goal, for_shedder = self._due
+        if for_goal is not None and self.reorder.top >= for_goal:
+            self._adapt()
+        if for_shedder is not None and self.reorder.top >= for_shedder:
+            self._shed()
+
+    def _shed(self) -> None:
+        """An interval of the shedder is over: let it decide what to leave out."""
+        assert self.shedder is not None
+        before = self.shedder.orders
+        self.shedder.adapt(self.reorder.top, wanted(self.query.goal, self.statistics))
+        self._evict()
+        if self.shedder.orders != before:
+            self.join.set_orders(self.shedder.orders)
+
+    def _evict(self) -> None:
+        """Let the least valuable events go when the windows hold more than they may."""
+        shedder, log = self.shedder, self.log
+        assert shedder is not None
+        if shedder.memory is None or self.join.time == BEFORE:
+            return
+        stored = self.places() == _STORED
+        age, size = [], []
+        for s, rows in enumerate(self.rows):
+            own = np.flatnonzero(stored & (log.stream == s))
+            age.append(np.maximum(0, self.join.time - log.ts[own]) // shedder.shed.basic[s])
+            sizes = rows.sizes(log.row[own]) + log.bytes_per_event
+            size.append(np.bincount(age[s], sizes).astype(float))
+        for s, kept in enumerate(shedder.ages_kept(size)):
+            gone = int(np.count_nonzero(age[s] >= kept))
+            if gone:
+                self.counters.evicted += gone
+                self.join.forget_before(s, self.join.time - kept * int(shedder.shed.basic[s]) + 1)
+        self._forget_rows()
+
+    def measured(self, busy: float, begin: int) -> None:
+        """What came since time `begin` kept the machine busy for so many seconds.
+
+        Only load shedding without a budget asks for it; it acts from the next batch on.
+        """
+        shedder = self.shedder
+        if shedder is not None and shedder.is_told and self.reorder.top != BEFORE:
+            if shedder.measured(
+                busy, self.reorder.top if begin == BEFORE else begin, self.reorder.top
+            ):
+                self._shed()
 
     def _adapt(self) -> None:
         """An adaptation interval is over: let the controller choose the next K."""
@@ -232,29 +301,43 @@ class Engine(ShardEngine[Query, Reorder]):
             try:
                 found = next(joining)
             except StopIteration as end:
-                made, late = end.value
+                made, late, sampled = end.value
                 break
             for part in self._cut(found, piece):
                 self._materialise(part, step)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
-        self._count(step.out.stream, made, late)
+        dropped = self._dropped(step.out.stream)
+        self._count(step.out.stream, made, late, dropped)
         if self.statistics is not None:
+            could_make = (made.position, made.n)
+            if self.shedder is not None and self.shedder.is_shedding:
+                could_make = (sampled.position, sampled.n)  # disorder alone is the goal's matter
             self.statistics.join(
                 step.out.stream,
                 step.out.ts,
                 lambda: self.log.delay[step.out.event - self.log.base],
-                (made.position, made.n),
+                could_make,
                 (late.position, late.lost),
             )
         self._output.step(self.log, step.out, made, late)
 
-    def _count(self, streams: I64, made: Made, late: Late) -> None:
+    def _dropped(self, streams: I64) -> I64:
+        """How many of these events load shedding did not let in, by stream."""
+        total = self.counters
+        if self.shedder is None:
+            return np.zeros(len(self.rows), np.int64)
+        self.shedder.took(streams)
+        dropped: I64 = np.array(self.shedder.dropped) - np.array(total.shed)
+        add(total.shed, dropped)
+        return dropped
+
+    def _count(self, streams: I64, made: Made, late: Late, dropped: I64) -> None:
         total, m = self.counters, len(self.rows)
         kept = (late.fate & fates.LATE_KEPT) > 0
         behind = np.bincount(streams[late.position], minlength=m)
         behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
-        add(total.in_order, np.bincount(streams, minlength=m) - behind)
+        add(total.in_order, np.bincount(streams, minlength=m) - behind - dropped)
         add(total.late_kept, behind_kept)
         add(total.late_dropped, behind - behind_kept)
         total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
@@ -262,6 +345,11 @@ class Engine(ShardEngine[Query, Reorder]):
         produced, lost = int(made.n.sum()), int(late.lost.sum())
         total.produced += produced
         total.lost += lost
+        if self.shedder is not None and self.shedder.is_shedding:
+            total.while_shedding += produced
+
+    def _shedding_metrics(self) -> SheddingMetrics | None:
+        return None if self.shedder is None else metrics_of(self.shedder, self.counters)
 
     def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
         """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""

@@ -38,6 +38,21 @@ class StreamMetrics:
 
 
 @dataclass(frozen=True)
+class SheddingMetrics:
+    """What load shedding does and costs. Results that were left out are counted by a sample."""
+
+    throttle: float  # z: the share of the whole join's work that is done now
+    kept: float  # the share of the results that is expected of it
+    comparisons: int  # since the start
+    full_cost: float  # comparisons per second that the whole join would take now
+    missed: int  # results that were left out since the start, an estimate
+    missed_error: float  # two standard errors of it
+    lost_error: float  # the same of `Metrics.lost`, which is exact as long as nothing is shed
+    evicted: int  # events that left the windows early for want of memory
+    cpu_needed: float | None  # with a recall goal: so many times the CPU would keep the promise
+
+
+@dataclass(frozen=True)
 class Metrics:
     """Counters since the start; times in the query's unit.
 
@@ -53,6 +68,7 @@ class Metrics:
     max_delay: int = 0
     max_lateness: int = 0
     stored: int = 0
+    shedding: SheddingMetrics | None = None  # None: nothing may be shed
 
     def _sum(self, name: str) -> int:
         return sum(getattr(stream, name) for stream in self.streams.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.engine import Engine
+from slackwater.engine.load import LoadMeter
 from slackwater.engine.metrics import Metrics
 from slackwater.engine.output import Output, counts, late_table, rejects_table
 from slackwater.engine.report import Report, report
@@ -33,9 +34,24 @@ def replay(query: Query, tables: Mapping[str, Any], arrival: str | None) -> Run:
     """Feed all rows in arrival order, then flush."""
     batch, orders = recorded(query, tables, arrival)
     engine = Engine(query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
-    output = engine.feed(batch)
+    output = Output(engine.shape)
+    for part in _at_once(batch, engine):
+        with LoadMeter(engine):
+            output.extend(engine.feed(part))
     output.extend(engine.flush())
     return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
+
+
+def _at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
+    """All of it; or as much as comes in the time between two looks at the load, if it is measured.
+
+    The load is that of streams that arrive as they were recorded.
+    """
+    shedder = engine.shedder
+    if shedder is None or not shedder.is_told or batch.arrival is None or not len(batch.arrival):
+        return [batch]
+    span = max(1, int(batch.arrival.max() - batch.arrival.min()))
+    return batch.slices(max(1, len(batch.stream) * shedder.every // span))
 
 
 def recorded(

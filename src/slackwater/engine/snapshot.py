@@ -32,10 +32,10 @@ from slackwater.query import Query
 from slackwater.window_query import WindowQuery
 
 _MAGIC = b"SLKW"
-VERSION = 3
+VERSION = 4
 _START = struct.Struct("<4sH")
 _LENGTH = struct.Struct("<Q")
-MAY_CHANGE = {"goal", "retention", "late", "strict"}
+MAY_CHANGE = {"goal", "retention", "late", "strict", "shed"}
 _CHUNK_BYTES = 2 * 2**20  # before compression
 
 

@@ -149,10 +149,10 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             for which, events in (("first", found.first), ("last", found.last))
             if self.plan.reads_rows(which) or (which == "last" and self.query.by)
         }
-        columns = [pa.array(found.ts.copy()).cast(self._shape.schema.field(0).type)]
+        columns = [pa.array(found.ts.copy()).cast(self.shape.schema.field(0).type)]
         columns += [members["last"].column(name) for name in self.query.by]
         columns += [self.plan.column(column, found, members) for column in self.plan.columns]
-        self._output.tables.append(pa.Table.from_arrays(columns, schema=self._shape.schema))
+        self._output.tables.append(pa.Table.from_arrays(columns, schema=self.shape.schema))
         ones = np.ones(len(found.ts), np.int64)
         self._output.made.append(Production(found.ts.copy(), ones, top - found.ts))
         self.counters.produced += len(ones)

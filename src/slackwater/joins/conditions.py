@@ -11,9 +11,10 @@ from __future__ import annotations
 import inspect
 import math
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numba
@@ -32,6 +33,7 @@ from slackwater.window_query import WindowQuery
 
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits; None: all pass
 Sites = dict[tuple[frozenset[int], int], int]
+_MOST_REORDERED = 5  # streams: the sites of all orders double with each one
 _COMPILE = {"error_model": "python", "nogil": True, "_nrt": False}
 
 
@@ -104,13 +106,28 @@ def columns_read(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> li
 
 
 def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions:
-    """Compile `query.where` for these schemas; queries that differ elsewhere share it."""
+    """Compile `query.where` for these schemas; queries that differ elsewhere share it.
+
+    Load shedding may change the orders of the join: then there are sites for all of them.
+    """
     streams = tuple(Stream(name, "ts", 0) for name in query.names)
-    return _compile_conditions(Query(streams, query.on, query.where), tuple(schemas))
+    plain = Query(streams, query.on, query.where)
+    return _compile_conditions(plain, tuple(schemas), may_reorder(query))
+
+
+def may_reorder(query: Query) -> bool:
+    """Whether load shedding may change the join's orders: where results are walked, of few streams.
+
+    Counting multiplies the leaves of the join tree, in whatever order.
+    """
+    walks = query.select == "*" or query.where is not None
+    return query.shedding is not None and walks and len(query.streams) <= _MOST_REORDERED
 
 
 @lru_cache(maxsize=256)
-def _compile_conditions(query: Query, schemas: tuple[pa.Schema, ...]) -> Conditions:
+def _compile_conditions(
+    query: Query, schemas: tuple[pa.Schema, ...], every_order: bool
+) -> Conditions:
     if query.where is None:
         return Conditions([], None)
     columns = columns_read(query, schemas)
@@ -124,7 +141,7 @@ def _compile_conditions(query: Query, schemas: tuple[pa.Schema, ...]) -> Conditi
             for part in parts
         ]
         names = dict(_LIBRARY)
-    source, sites = _scan_source(tests, columns, query)
+    source, sites = _scan_source(tests, columns, query, every_order)
     exec(compile(source, "<where>", "exec"), names)  # built from a checked tree, or calls `where`
     try:
         scan = compile_scan(names["scan"])
@@ -234,7 +251,7 @@ def _function_test(
 
 
 def _scan_source(
-    tests: Sequence[_Test], columns: Sequence[NumberColumn], query: Query
+    tests: Sequence[_Test], columns: Sequence[NumberColumn], query: Query, every_order: bool
 ) -> tuple[str, Sites]:
     """One function with a loop for each step of the plan that has a test to apply."""
     lines = [
@@ -243,15 +260,29 @@ def _scan_source(
         "    n = 0",
     ]
     sites: Sites = {}
+    for bound, found in _all_steps(query) if every_order else _planned_steps(query):
+        now = [test for test in tests if _applies(test, bound, found)]
+        if now and (bound, found) not in sites:
+            lines += _loop(len(sites), now, columns, bound, found)
+            sites[bound, found] = len(sites)
+    return "\n".join([*lines, "    return n", ""]), sites
+
+
+def _planned_steps(query: Query) -> Iterator[tuple[frozenset[int], int]]:
+    """What is bound before each step of the plan, and what it finds."""
     for start in range(len(query.streams)):
         bound = frozenset([start])
         for step in steps_from(start, query.keys):
-            now = [test for test in tests if _applies(test, bound, step.stream)]
-            if now and (bound, step.stream) not in sites:
-                lines += _loop(len(sites), now, columns, bound, step.stream)
-                sites[bound, step.stream] = len(sites)
+            yield bound, step.stream
             bound |= {step.stream}
-    return "\n".join([*lines, "    return n", ""]), sites
+
+
+def _all_steps(query: Query) -> Iterator[tuple[frozenset[int], int]]:
+    """The same for all orders."""
+    streams = range(len(query.streams))
+    for size in range(1, len(streams)):
+        for bound in map(frozenset, combinations(streams, size)):
+            yield from ((bound, found) for found in streams if found not in bound)
 
 
 def _applies(test: _Test, bound: frozenset[int], found: int) -> bool:

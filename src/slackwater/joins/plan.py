@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slackwater.graph import Key
-from slackwater.kernels.records import NONE, Plan
+from slackwater.kernels.records import I64, NONE, Plan
 from slackwater.query import Query
 
 
@@ -56,10 +56,33 @@ def steps_from(start: int, keys: Sequence[Key]) -> list[Step]:
     return sorted(steps, key=lambda step: not step.inner)  # stable: parents stay before children
 
 
-def build_plan(query: Query, site_of: Callable[[frozenset[int], int], int]) -> Plan:
+def steps_along(start: int, order: Sequence[int], keys: Sequence[Key]) -> list[Step]:
+    """The same steps in another order, in which each stream is tied to one before it.
+
+    >>> from slackwater.graph import keys_of
+    >>> shared = keys_of("k", ("a", "b", "c"))
+    >>> [step.stream for step in steps_along(0, [2, 1], shared)]
+    [2, 1]
+    """
+    own = {step.stream: step for step in steps_from(start, keys)}
+    bound, steps = [start], []
+    for stream in order:
+        key = own[stream].key
+        parent = next(s for s in bound if s in keys[key].columns)
+        steps.append(Step(stream, parent, key, own[stream].inner))
+        bound.append(stream)
+    return steps
+
+
+def build_plan(
+    query: Query,
+    site_of: Callable[[frozenset[int], int], int],
+    orders: Sequence[Sequence[int]] | None = None,
+) -> Plan:
     """The plan for every starting stream; `site_of` tells which condition a step can apply.
 
-    It is given the streams bound before the step and the stream found in it.
+    It is given the streams bound before the step and the stream found in it. `orders` has, for each
+    starting stream, the order of the others, where it is not that of `steps_from`.
     """
     keys, n_streams = query.keys, len(query.streams)
     columns = key_columns(keys, n_streams)
@@ -68,7 +91,10 @@ def build_plan(query: Query, site_of: Callable[[frozenset[int], int], int]) -> P
     inner = np.zeros(n_streams, np.int64)
     for start in range(n_streams):
         bound = {start}
-        for i, step in enumerate(steps_from(start, keys)):
+        steps = steps_from(start, keys)
+        if orders is not None:
+            steps = steps_along(start, orders[start], keys)
+        for i, step in enumerate(steps):
             inner[start] += step.inner
             stream[start, i] = step.stream
             parent[start, i] = step.parent
@@ -84,3 +110,51 @@ def build_plan(query: Query, site_of: Callable[[frozenset[int], int], int]) -> P
     width = max(len(key.streams) for key in keys)
     shared = int(len(keys) == 1 and not query.where and not query.has_tuple_windows)
     return Plan(width, shared, inner, stream, parent, column, place, site, n_keys, own_place)
+
+
+def direct_steps(query: Query, site_of: Callable[[frozenset[int], int], int]) -> I64:
+    """How to find each stream first: [start, stream, key column / place / site]; NONE: not at all.
+
+    See `kernels.shed` for the columns.
+    """
+    keys, n_streams = query.keys, len(query.streams)
+    columns = key_columns(keys, n_streams)
+    direct = np.full((n_streams, n_streams, 3), NONE, np.int64)
+    for start in range(n_streams):
+        for step in steps_from(start, keys):
+            if start in keys[step.key].columns:
+                direct[start, step.stream] = (
+                    columns[start].index(step.key),
+                    keys[step.key].streams.index(step.stream),
+                    site_of(frozenset([start]), step.stream),
+                )
+    return direct
+
+
+def lookups(query: Query) -> I64:
+    """What finding the events with the right key costs, in comparisons: [start, stream]."""
+    keys, n_streams = query.keys, len(query.streams)
+    cost = np.zeros((n_streams, n_streams), np.int64)
+    for start in range(n_streams):
+        for step in steps_from(start, keys):
+            cost[start, step.stream] = len(keys[step.key].columns[step.stream]) > 0
+    return cost
+
+
+def counted(query: Query) -> I64:
+    """Which streams are only counted: the leaves, where nothing is walked; [start, stream]."""
+    keys, n_streams = query.keys, len(query.streams)
+    leaves = np.zeros((n_streams, n_streams), np.int64)
+    if query.select == "count" and query.where is None:
+        for start in range(n_streams):
+            for step in steps_from(start, keys):
+                leaves[start, step.stream] = not step.inner
+    return leaves
+
+
+def tied(query: Query) -> list[set[int]]:
+    """For each stream, those that a key ties it to."""
+    return [
+        {s for key in query.keys if start in key.columns for s in key.streams} - {start}
+        for start in range(len(query.streams))
+    ]

@@ -6,7 +6,7 @@ come in bounded pieces, so that a hot key cannot build one huge table.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from slackwater.joins.conditions import Conditions, scan_signature
 from slackwater.joins.plan import build_plan
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as kernels
+from slackwater.kernels import shed as shed_places
 from slackwater.kernels import walk
 from slackwater.kernels import windows as window_kernels
 from slackwater.kernels.records import (
@@ -33,7 +34,9 @@ from slackwater.kernels.records import (
     Plan,
     Released,
     Results,
+    Sampled,
     Scratch,
+    Shed,
     Store,
 )
 from slackwater.log import Log
@@ -55,7 +58,9 @@ class JoinState(NamedTuple):
 class WindowJoin:
     """Windows of all streams of `query` over the events of `log`."""
 
-    def __init__(self, query: Query, conditions: Conditions, log: Log) -> None:
+    def __init__(
+        self, query: Query, conditions: Conditions, log: Log, shed: Shed | None = None
+    ) -> None:
         m = len(query.streams)
         self._log = log
         self._query = query
@@ -76,6 +81,7 @@ class WindowJoin:
             hits=np.zeros((m, walk.BLOCK + 1), np.int64),
             n_hits=np.zeros(m, np.int64),
             next_hit=np.zeros(m, np.int64),
+            piece=np.zeros(m, np.int64),
         )
         room = _RESULTS_AT_ONCE if query.select == "*" else 0
         self._results = Results(
@@ -85,13 +91,18 @@ class WindowJoin:
             last=np.zeros(room, np.int64),
             late=np.zeros(room, np.uint8),
         )
-        self._made, self._late = _records(0)
-        self._kernel = _compiled_run(conditions.scan is not None)
+        self._made, self._late, self._sampled = _records(0)
+        self._shed = shed
+        self._kernel = _compiled_run(conditions.scan is not None, numba.typeof(shed))
 
     @property
     def time(self) -> int:
         """The join's clock."""
         return int(self.frame.ctl[clock.TIME])
+
+    def set_orders(self, orders: Sequence[Sequence[int]]) -> None:
+        """Look for partners in these orders from here on; between two runs."""
+        self.plan = build_plan(self._query, self._conditions.site_of, orders)
 
     def reserve_codes(self, size: int) -> None:
         """Have runs for all key codes below `size`."""
@@ -101,34 +112,40 @@ class WindowJoin:
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
-    def process(self, released: Released) -> Generator[Results, None, tuple[Made, Late]]:
+    def process(self, released: Released) -> Generator[Results, None, tuple[Made, Late, Sampled]]:
         """Join events in this order: yields results, each piece valid until the next is asked for.
 
-        Returns which events made results, and which were late.
+        Returns which events made results, which were late, and which stand for others.
         """
         if len(released.event) > len(self._made.n):
-            self._made, self._late = _records(len(released.event))
-        made, late = self._made, self._late
+            self._made, self._late, self._sampled = _records(len(released.event))
+        made, late, sampled = self._made, self._late, self._sampled
         self.frame.ctl[[clock.N_MADE, clock.N_LATE]] = 0
+        if self._shed is not None:
+            self._shed.ctl[shed_places.N_SAMPLED] = 0
         ctl, records = self.frame.ctl, self._log.records()
         at, reason = 0, kernels.RESULTS_FULL
         while reason != kernels.DONE:
-            at, reason = self._run(at, released, records, made, late)
+            at, reason = self._run(at, released, records)
             if reason == kernels.NO_ROOM:
                 self._grow()
             elif ctl[clock.N_RESULTS] > 0:
                 yield _first(ctl[clock.N_RESULTS], self._results)
                 ctl[clock.N_RESULTS] = 0
         n_made, n_late = ctl[clock.N_MADE], ctl[clock.N_LATE]
-        return Made(*(a[:n_made].copy() for a in made)), Late(*(a[:n_late].copy() for a in late))
+        n_sampled = 0 if self._shed is None else self._shed.ctl[shed_places.N_SAMPLED]
+        return (
+            Made(*(a[:n_made].copy() for a in made)),
+            Late(*(a[:n_late].copy() for a in late)),
+            Sampled(*(a[:n_sampled].copy() for a in sampled)),
+        )
 
-    def _run(
-        self, at: int, released: Released, records: Arrivals, made: Made, late: Late
-    ) -> tuple[int, int]:
+    def _run(self, at: int, released: Released, records: Arrivals) -> tuple[int, int]:
         try:
             at, reason = self._kernel(
                 at, released, self._conditions.scan, self.frame, self.plan, self.store,
-                self._scratch, records, self._results, made, late,
+                self._scratch, records, self._results, self._made, self._late, self._shed,
+                self._sampled,
             )  # fmt: skip
             return at, reason
         except ArithmeticError as error:
@@ -176,6 +193,10 @@ class WindowJoin:
             return BEFORE
         return int(clock.horizon(stream, self.frame, self.store, self.plan.width))
 
+    def forget_before(self, stream: int, ts: int) -> None:
+        """Do not look at events of `stream` before `ts` any more."""
+        self.frame.held[stream] = max(int(self.frame.held[stream]), ts)
+
     def rename_codes(self, renamed: NDArray[np.int32]) -> None:
         """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
         width = self.plan.width
@@ -207,17 +228,21 @@ def _first(n: int, results: Results) -> Results:
     )
 
 
-def _records(n: int) -> tuple[Made, Late]:
+def _records(n: int) -> tuple[Made, Late, Sampled]:
     """Room for what becomes of `n` events."""
     return (
         Made(*(np.empty(n, np.int64) for _ in Made._fields)),
         Late(*(np.empty(n, np.int64) for _ in Late._fields)),
+        Sampled(*(np.empty(n, np.int64) for _ in Sampled._fields)),
     )
 
 
 @cache
-def _compiled_run(has_condition: bool) -> Any:
-    """The join kernel, compiled once for all conditions (called through a pointer) and for none."""
+def _compiled_run(has_condition: bool, shed: Any) -> Any:
+    """The join kernel, compiled once for all conditions (called through a pointer) and for none.
+
+    And once with and once without load shedding, which costs nothing then; `shed` is its type.
+    """
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
         vector = types.Array(types.int64, 1, "C")
@@ -233,11 +258,13 @@ def _compiled_run(has_condition: bool) -> Any:
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
             types.NamedTuple([runs, matrix], Store),
-            types.NamedTuple([*[vector] * 6, matrix, vector, vector], Scratch),
+            types.NamedTuple([*[vector] * 6, matrix, vector, vector, vector], Scratch),
             numba.typeof(Log().records()),
             types.NamedTuple([matrix, vector, vector, vector, flags], Results),
             types.NamedUniTuple(vector, 3, Made),
             types.NamedUniTuple(vector, 4, Late),
+            shed,
+            types.NamedUniTuple(vector, 2, Sampled),
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel

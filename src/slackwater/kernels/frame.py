@@ -110,4 +110,13 @@ def window_low(s, frame, store, width):
     """(ts, number) from which on events of `s` are in the window at the join's clock."""
     if frame.length[s] == NONE:
         return tuple_window(s, frame, store, width)
-    return grid(frame.ctl[TIME], frame.ctl) - frame.length[s], NONE
+    return window_low_ts(s, frame), NONE
+
+
+@part
+def window_low_ts(s, frame):
+    """The time from which on events of `s`, which has a time window, are in it at the clock.
+
+    What was forgotten before its time is not in it.
+    """
+    return max(grid(frame.ctl[TIME], frame.ctl) - frame.length[s], frame.held[s])

@@ -35,6 +35,23 @@ from slackwater.kernels.frame import (
 )
 from slackwater.kernels.jit import kernel, part, rare
 from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
+from slackwater.kernels.shed import (
+    FULL,
+    IDLE,
+    LEARN,
+    MODE,
+    SHEDDING,
+    SHRED,
+    TURN,
+    charge,
+    estimated_loss,
+    is_let_in,
+    looks_for_partners,
+    mode_of,
+    note_sampled,
+    try_another,
+)
+from slackwater.kernels.shed_count import count_in_order
 from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
@@ -48,6 +65,7 @@ from slackwater.kernels.windows import (
 LATE_KEPT = 1  # it can still be part of results to come
 LATE_DROPPED = 2
 LOSS_UNKNOWN = 4  # added: retention did not cover its lateness
+LOSS_ESTIMATED = 8  # added: under load shedding only a sample of late events is looked at
 
 # why a run stopped
 DONE = 0
@@ -126,7 +144,7 @@ def _lengthen_retention(t, frame, plan, store):
 
 
 @part
-def _finish_late(event, s, frame, plan, store, arrivals, late):
+def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
     """Record a late event and store it as long as somebody may look at it."""
     ctl = frame.ctl
     t = arrivals.event[event - arrivals.base, TS]
@@ -139,6 +157,10 @@ def _finish_late(event, s, frame, plan, store, arrivals, late):
         late.fate[n] = LATE_KEPT
     if not _loss_is_exact(t, s, frame, plan, store):
         late.fate[n] += LOSS_UNKNOWN
+    if shed is not None:
+        late.lost[n] = estimated_loss(ctl[LOST_SO_FAR], shed)
+        if shed.ctl[SHEDDING] == 1:
+            late.fate[n] += LOSS_ESTIMATED
     ctl[N_LATE] = n + 1
     if t >= horizon(s, frame, store, plan.width):
         _store(event, s, frame, plan, store, arrivals)
@@ -229,7 +251,7 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
 
 
 @rare
-def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, late):
+def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, late, shed, sampled):
     """Process one event in any kind of join; return why it ended."""
     ctl = frame.ctl
     t = arrivals.event[event - arrivals.base, TS]
@@ -246,10 +268,23 @@ def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, lat
     if ctl[WALKING] == 0 and not _reserve_all(event, s, frame, plan, store, arrivals):
         return NO_ROOM
     ctl[TIME] = max(ctl[TIME], t)
+    mode = FULL
+    if shed is not None:
+        if ctl[WALKING] == 0:
+            shed.ctl[MODE] = mode_of(is_late, shed)
+        mode = shed.ctl[MODE]
+        probe = probe and looks_for_partners(s, is_late, mode, shed)
     if probe and by_walk:
-        ended = walk(event, s, is_late, emit, scan, frame, plan, store, scratch, arrivals, results)
+        ended = walk(
+            event, s, is_late, mode, emit, scan, frame, plan, store, scratch, arrivals, results,
+            shed,
+        )  # fmt: skip
         if ended != COMPLETE:
             return RESULTS_FULL
+    elif probe and not is_late and shed is not None:
+        ctl[MADE_SO_FAR] = count_in_order(
+            event, s, mode, frame, plan, store, scratch, arrivals, shed
+        )
     elif probe:
         total, at_clock = count(event, s, is_late, frame, plan, store, scratch, arrivals)
         if not is_late:
@@ -257,18 +292,30 @@ def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, lat
         else:
             ctl[MADE_SO_FAR] = at_clock if ctl[WINDOW_END] == 1 else 0
             ctl[LOST_SO_FAR] = total - ctl[MADE_SO_FAR]
+    if shed is not None and mode & LEARN:
+        if probe and by_walk:
+            try_another(s, scan, frame, plan, store, scratch, arrivals, shed)
+        if mode == SHRED:
+            note_sampled(ctl[POSITION], ctl[MADE_SO_FAR], not by_walk, mode, shed, sampled)
     if is_late:
-        _finish_late(event, s, frame, plan, store, arrivals, late)
+        _finish_late(event, s, frame, plan, store, arrivals, late, shed)
     else:
         _store(event, s, frame, plan, store, arrivals)
     return DONE
 
 
 @kernel
-def run(at, released, scan, frame, plan, store, scratch, arrivals, results, made, late):
-    """Process what was released, from position `at`; return (next position, why it stopped)."""
+def run(
+    at, released, scan, frame, plan, store, scratch, arrivals, results, made, late, shed, sampled
+):
+    """Process what was released, from position `at`; return (next position, why it stopped).
+
+    `shed` is None where there is no load shedding: it costs nothing then.
+    """
     ctl = frame.ctl
     short_cut = plan.shared == 1 and (ctl[COUNT_ONLY] == 1 or plan.width == 2)
+    if shed is not None:
+        short_cut = short_cut and shed.ctl[IDLE] == 1
     i = at
     while True:
         if short_cut and ctl[WALKING] == 0:
@@ -279,13 +326,24 @@ def run(at, released, scan, frame, plan, store, scratch, arrivals, results, made
             return i, DONE
         event = released.event[i]
         if ctl[WALKING] == 0:
+            if shed is not None:
+                if not is_let_in(released.stream[i], released.top[i], shed):
+                    arrivals.event[event - arrivals.base, KEY] = NONE  # it will never be stored
+                    shed.ctl[TURN] += 1
+                    i += 1
+                    continue
             ctl[CURRENT] = event
             ctl[POSITION] = i
             ctl[MADE_SO_FAR] = 0
             ctl[LOST_SO_FAR] = 0
-        ended = _in_general(event, scan, frame, plan, store, scratch, arrivals, results, late)
+        ended = _in_general(
+            event, scan, frame, plan, store, scratch, arrivals, results, late, shed, sampled
+        )
         if ended != DONE:
             return i, ended
+        if shed is not None:
+            charge(released.top[i], shed)
+            shed.ctl[TURN] += 1
         if ctl[MADE_SO_FAR] > 0:
             made.position[ctl[N_MADE]] = i
             made.ts[ctl[N_MADE]] = ctl[TIME]

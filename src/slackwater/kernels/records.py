@@ -131,6 +131,7 @@ class Scratch(NamedTuple):
     hits: I64  # [depth, i]: candidates that passed the condition
     n_hits: I64
     next_hit: I64
+    piece: I64  # pieces of the window that were opened; only with load shedding
 
 
 class Results(NamedTuple):
@@ -158,6 +159,13 @@ class Late(NamedTuple):
     by: I64  # how far behind
     lost: I64  # results that were lost with it
     fate: I64
+
+
+class Sampled(NamedTuple):
+    """Events in order that stand for others while the join sheds load."""
+
+    position: I64
+    n: I64  # what they and the others they stand for would have made without shedding
 
 
 class Slots(NamedTuple):
@@ -203,3 +211,41 @@ class Aggregated(NamedTuple):
             self.ts[which], self.first[which], self.last[which], self.size[which],
             self.position[which], self.ints[:, which], self.floats[:, which],
         )  # fmt: skip
+
+
+class Shed(NamedTuple):
+    """What load shedding tells the join to leave out, and what it learns from a sample of events.
+
+    *First* steps look for partners of one event, *later* ones for partners of partial results.
+    """
+
+    ctl: I64
+    number: F64
+    keep: F64  # [stream]: share of its events that are let in
+    share: F64  # [start]: share of the events that look for partners
+    basic: I64  # [stream]: length of a basic window
+    n: I64  # [stream]: how many there are
+    n_segments: I64  # [start, step]: stretches of the window that are looked at
+    segment: I64  # [start, step, 2 k] and [2 k + 1]: from which age to which
+    lookup: I64  # [start, step]: cost of finding the run
+    direct: I64  # [start, stream, KEY_COLUMN / PLACE / SITE]: how to find it first, if possible
+    dropped: I64  # [stream]: events that found the buffer full
+    thinned: I64  # [stream]: events that were dropped at random before
+    entered: F64  # [first / later, start, stream]: how often a step was begun
+    offered: F64  # [first / later, start, stream]: candidates in the whole window
+    compared: F64  # [first / later, start, stream]: candidates that were looked at
+    passed: F64  # [first / later, start, stream, basic window]: those that joined
+    joined: F64  # [start, stream, basic window]: those in results
+    lags: F64  # [stream, bucket]: time in results minus that of the first stream
+
+
+class HarvestModel(NamedTuple):
+    """What a setting of harvest fractions costs and gives, by direction and step of its order."""
+
+    rate: F64  # [direction]: events per time
+    n: I64  # [direction, step]: basic windows of the stream found in this step
+    entry: F64  # [direction, step]: cost of looking for partners at all
+    each: F64  # [direction, step]: cost of one basic window more
+    matches: F64  # [direction, step]: partners found in the whole window
+    passed: F64  # [direction, step, count]: share of them in so many of the best basic windows
+    joined: F64  # [direction, step, count]: the same of partners that become results

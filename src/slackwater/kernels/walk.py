@@ -18,7 +18,14 @@ from slackwater.kernels.frame import (
     WINDOW_END,
 )
 from slackwater.kernels.jit import part
-from slackwater.kernels.records import NONE
+from slackwater.kernels.records import NONE, TS
+from slackwater.kernels.shed import (
+    LEARN,
+    enter,
+    next_piece,
+    note_passed,
+    note_result,
+)
 
 COMPLETE = 0
 RESULTS_FULL = 1
@@ -26,35 +33,48 @@ BLOCK = 1024  # candidates per call of the compiled condition
 
 
 @part
-def _open(start, depth, late, frame, plan, store, scratch, arrivals):
+def _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
     """Begin with the candidates of `depth`."""
-    begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
-    scratch.cursor[depth] = begin
-    scratch.stop[depth] = end
     scratch.n_hits[depth] = 0
     scratch.next_hit[depth] = 0
+    if shed is not None:
+        enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed)
+    else:
+        begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
+        scratch.cursor[depth] = begin
+        scratch.stop[depth] = end
 
 
 @part
-def _next_of_all(depth, scratch):
-    i = scratch.cursor[depth]
-    if i >= scratch.stop[depth]:
+def _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+    """Whether there are candidates left, here or in a further piece of the window."""
+    if scratch.cursor[depth] < scratch.stop[depth]:
+        return True
+    if shed is None:
+        return False
+    return next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
+
+
+@part
+def next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+    """Position of the next candidate of `depth`, or NONE."""
+    if not _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
         return NONE
-    scratch.cursor[depth] = i + 1
-    return i
+    scratch.cursor[depth] += 1
+    return scratch.cursor[depth] - 1
 
 
 @part
-def _next(start, depth, scan, plan, store, scratch, arrivals):
+def _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals, shed):
     """Position of the next candidate of `depth` that passes the condition, or NONE."""
     if scan is None:
-        return _next_of_all(depth, scratch)
+        return next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
     if plan.site[start, depth] == NONE:
-        return _next_of_all(depth, scratch)
+        return next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
     while scratch.next_hit[depth] == scratch.n_hits[depth]:
-        begin = scratch.cursor[depth]
-        if begin >= scratch.stop[depth]:
+        if not _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
             return NONE
+        begin = scratch.cursor[depth]
         end = min(begin + BLOCK, scratch.stop[depth])
         scratch.n_hits[depth] = scan(
             plan.site[start, depth], begin, end, store.entry, scratch.at, arrivals,
@@ -67,8 +87,12 @@ def _next(start, depth, scan, plan, store, scratch, arrivals):
 
 
 @part
-def walk(event, start, late, emit, scan, frame, plan, store, scratch, arrivals, results):
+def walk(
+    event, start, late, mode, emit, scan, frame, plan, store, scratch, arrivals, results, shed
+):
     """Go through the results of `event`, adding to its counts; return why the walk ended.
+
+    `mode` tells which of them, under load shedding.
 
     A late event's results are lost, except those at the join's own time under
     ``late_probe="window-end"``. With `emit`, what is made is written to `results`, and what is
@@ -79,7 +103,7 @@ def walk(event, start, late, emit, scan, frame, plan, store, scratch, arrivals, 
     if ctl[WALKING] == 0:
         begin_walk(event, start, frame, scratch, arrivals)
         scratch.state[0] = 0
-        _open(start, 0, late, frame, plan, store, scratch, arrivals)
+        _open(start, 0, late, mode, frame, plan, store, scratch, arrivals, shed)
     ctl[WALKING] = 0
     depth = scratch.state[0]
     while depth >= 0:
@@ -87,16 +111,20 @@ def walk(event, start, late, emit, scan, frame, plan, store, scratch, arrivals, 
             scratch.state[0] = depth
             ctl[WALKING] = 1
             return RESULTS_FULL
-        i = _next(start, depth, scan, plan, store, scratch, arrivals)
+        i = _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals, shed)
         if i == NONE:
             depth -= 1
             continue
         if not bind(start, depth, i, late, frame, plan, store, scratch):
             continue
+        if shed is not None and mode & LEARN:
+            note_passed(start, depth, store.entry[i, TS], frame, plan, shed)
         if depth < last:
             depth += 1
-            _open(start, depth, late, frame, plan, store, scratch, arrivals)
+            _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
             continue
+        if shed is not None and mode & LEARN:
+            note_result(start, frame, scratch, arrivals, shed)
         newest = scratch.newest[depth + 1]
         in_time = not late or (ctl[WINDOW_END] == 1 and newest == ctl[TIME])
         if in_time:

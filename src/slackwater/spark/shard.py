@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
+from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output
 from slackwater.engine.snapshot import (
     Archive,
@@ -99,9 +100,10 @@ class Shard:
         self.notes.last_arrival = last
         self.notes.behind = [n + m for n, m in zip(self.notes.behind, behind, strict=True)]
         first = [rows.end for rows in self.engine.rows]
-        for output in self.engine.feed_in_pieces(batch, PIECE):
-            yield output
-            yield from self._rejects(output, batch.tables, first)
+        with LoadMeter(self.engine):  # who takes the results is part of the load
+            for output in self.engine.feed_in_pieces(batch, PIECE):
+                yield output
+                yield from self._rejects(output, batch.tables, first)
         if at_end or any(command.flush for command in commands):
             yield from self.flush()
 

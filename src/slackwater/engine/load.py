@@ -1,0 +1,33 @@
+"""How busy the machine is: the wall clock beside the engine, which reads none itself.
+
+Load shedding without a budget needs it. What is measured of a batch acts from the next batch on,
+and is part of the engine's state, so that a batch that is repeated is repeated as it was.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from slackwater.engine.base import AnyEngine
+from slackwater.engine.engine import Engine
+
+
+class LoadMeter:
+    """Tells `engine` how long it was busy with what came ``with`` this."""
+
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> None:
+        self._begin = self._engine.reorder.top
+        self._started = time.perf_counter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and isinstance(self._engine, Engine):
+            self._engine.measured(time.perf_counter() - self._started, self._begin)

@@ -1,0 +1,59 @@
+"""Load shedding meets the join here: what the shedder has to know, and what is told about it."""
+
+from __future__ import annotations
+
+from slackwater.engine.base import Counters
+from slackwater.engine.metrics import SheddingMetrics
+from slackwater.goal import Goal, Recall
+from slackwater.joins.conditions import Conditions, may_reorder
+from slackwater.joins.plan import counted, direct_steps, lookups, steps_from, tied
+from slackwater.kernels import shed as places
+from slackwater.query import Query
+from slackwater.shedding.shedder import Shedder, Ways
+from slackwater.stats.statistics import Statistics
+
+
+def shedder_for(query: Query, conditions: Conditions) -> Shedder | None:
+    """Who sheds load, if anybody does."""
+    asked = query.shedding
+    if asked is None:
+        return None
+    keys = query.keys
+    ways = Ways(
+        orders=[[step.stream for step in steps_from(s, keys)] for s in range(len(query.streams))],
+        direct=direct_steps(query, conditions.site_of),
+        lookup=lookups(query),
+        counted=counted(query),
+        tied=tied(query),
+        any_order=may_reorder(query),
+        short_cut=len(keys) == 1 and query.where is None,
+    )
+    return Shedder(query, asked, ways)
+
+
+def wanted(goal: Goal, statistics: Statistics | None) -> float | None:
+    """The share of the work's results that a recall needs, given what is lost by disorder.
+
+    Both kinds of loss are the same to who asked for a recall.
+    """
+    if not isinstance(goal, Recall) or statistics is None:
+        return None
+    found = statistics.produced + statistics.lost
+    return min(1.0, goal.target * found / statistics.produced) if statistics.produced else None
+
+
+def metrics_of(shedder: Shedder, counters: Counters) -> SheddingMetrics:
+    """What is told about load shedding."""
+    number = shedder.shed.number
+    missed = float(number[places.WOULD_MAKE]) - counters.while_shedding
+    return SheddingMetrics(
+        throttle=shedder.throttle.z,
+        kept=shedder.kept,
+        comparisons=int(shedder.shed.ctl[places.COMPARED]),
+        full_cost=shedder.full_cost * shedder.second,
+        missed=max(0, round(missed)),
+        missed_error=2.0 * float(number[places.WOULD_MAKE_VARIANCE]) ** 0.5,
+        lost_error=2.0 * float(number[places.LOST_VARIANCE]) ** 0.5,
+        evicted=counters.evicted,
+        cpu_needed=shedder.cpu_needed,
+    )

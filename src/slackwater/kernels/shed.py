@@ -1,0 +1,294 @@
+"""What the join does differently under load shedding (GrubJoin III to V).
+
+An event that is let in looks for partners in one of four ways. FULL and LEARN go through whole
+windows; HARVEST only through the chosen stretches of them; SHRED through a share of the first
+window that is spread evenly over it, and the whole of the others, so that what it finds is a fair
+sample of all results. LEARN and SHRED keep statistics; they are for a random sample of events.
+
+The virtual server: with a budget every comparison takes its time, one event after the other. Who
+finds more than a buffer's worth of work waiting is not let in.
+"""
+
+from __future__ import annotations
+
+from slackwater.kernels.count import candidates, run_of
+from slackwater.kernels.frame import TIME, window_low_ts
+from slackwater.kernels.jit import part
+from slackwater.kernels.records import KEY, NONE, TS
+from slackwater.kernels.windows import END, position, window_start
+
+# how an event looks for partners; the lowest bit is set where something is learnt
+FULL = 0
+LEARN = 1
+HARVEST = 2
+SHRED = 3
+
+# places in `Shed.ctl`
+IDLE = 0  # 1: nothing is shed, learnt or charged
+SHEDDING = 1  # 1: windows are harvested
+COMPARED = 2  # comparisons so far
+CHARGED = 3  # of them, known to the server
+MODE = 4  # of the event in work
+PER_STREAM = 5  # 1: learn lags against the first stream (GrubJoin V-B.2)
+N_SAMPLED = 6  # rows in `Sampled`
+TURN = 7  # events that came before the one in work; chance goes by it, so that it can be repeated
+CTL_LENGTH = 8
+
+# places in `Shed.number`
+FRACTION = 0  # z
+SAMPLE = 1  # share of events in the sample
+BUFFER = 2  # most work that may wait, in time
+COMPARISON = 3  # what one takes, in time; 0: the server is told from outside
+FREE_AT = 4  # when the server will have done all it was given
+WORK = 5  # time that it was given in this interval
+WOULD_MAKE = 6  # estimate of what the join would have made while it was shedding
+WOULD_MAKE_VARIANCE = 7
+LOST_VARIANCE = 8  # of the estimate of what was lost with late events meanwhile
+NUMBER_LENGTH = 9
+
+FIRST = 0
+LATER = 1
+
+_SAMPLES = 1  # which chance it is
+_DROPS = 2
+_PHASES = 3
+_ORDERS = 4
+_SHARES = 5
+PIECE = 8  # events side by side in a piece of a shredded window
+_TRIED = 0.25  # share of the sample that also tries another first step, on so much of its window
+
+# columns of `Shed.direct`
+KEY_COLUMN = 0  # of the starting stream; NONE: it cannot come first
+PLACE = 1
+SITE = 2
+
+
+@part
+def chance(which, shed):
+    """A number in [0, 1) that looks random and is always the same for the same turn."""
+    x = (shed.ctl[TURN] * 8 + which) & 0xFFFFFFFF
+    x = ((x ^ (x >> 16)) * 0x21F0AAAD) & 0xFFFFFFFF
+    x = ((x ^ (x >> 15)) * 0x735A2D97) & 0xFFFFFFFF
+    return (x ^ (x >> 15)) / 4294967296.0
+
+
+@part
+def is_let_in(s, now, shed):
+    """Whether the server takes an event of `s` that comes at time `now`; counts it if not."""
+    if shed.keep[s] < 1.0 and chance(_DROPS, shed) >= shed.keep[s]:
+        shed.thinned[s] += 1
+        return False
+    if shed.number[FREE_AT] - now > shed.number[BUFFER]:
+        shed.dropped[s] += 1
+        return False
+    return True
+
+
+@part
+def is_sampled(shed):
+    """Whether something is learnt from the event in work."""
+    return chance(_SAMPLES, shed) < shed.number[SAMPLE]
+
+
+@part
+def mode_of(late, shed):
+    """How an event looks for partners."""
+    shedding = shed.ctl[SHEDDING] == 1
+    if late:
+        return FULL
+    if is_sampled(shed):
+        return SHRED if shedding else LEARN
+    return HARVEST if shedding else FULL
+
+
+@part
+def looks_for_partners(s, late, mode, shed):
+    """Whether this event is worth a look: its direction is not off, or it is in the sample."""
+    if shed.ctl[SHEDDING] == 0:
+        return True
+    if late:
+        return is_sampled(shed)
+    if mode != HARVEST:
+        return True
+    if shed.n_segments[s, 0] == 0:
+        return False
+    return shed.share[s] >= 1.0 or chance(_SHARES, shed) < shed.share[s]
+
+
+@part
+def stands_for(whole, mode, shed):
+    """For how many events like itself one in the sample stands; `whole`: it saw whole windows."""
+    share = shed.number[SAMPLE]
+    if mode == SHRED and not whole:
+        share *= shed.number[FRACTION]
+    return 1.0 / share
+
+
+@part
+def note_sampled(position_, found, whole, mode, shed, sampled):
+    """An event in the sample found so many results while the join sheds load."""
+    estimate = found * stands_for(whole, mode, shed)
+    n = shed.ctl[N_SAMPLED]
+    sampled.position[n] = position_
+    sampled.n[n] = int(estimate + 0.5)
+    shed.ctl[N_SAMPLED] = n + 1
+    shed.number[WOULD_MAKE] += estimate
+    shed.number[WOULD_MAKE_VARIANCE] += (1.0 - shed.number[SAMPLE]) * estimate * estimate
+
+
+@part
+def estimated_loss(lost, shed):
+    """What is lost with late events like this one, of which only the sample is looked at."""
+    if shed.ctl[SHEDDING] == 0 or not is_sampled(shed):
+        return lost
+    estimate = lost / shed.number[SAMPLE]
+    shed.number[LOST_VARIANCE] += (1.0 - shed.number[SAMPLE]) * estimate * estimate
+    return int(estimate + 0.5)
+
+
+@part
+def charge(now, shed):
+    """The server was given the comparisons that were made since the last charge."""
+    work = (shed.ctl[COMPARED] - shed.ctl[CHARGED]) * shed.number[COMPARISON]
+    shed.ctl[CHARGED] = shed.ctl[COMPARED]
+    shed.number[WORK] += work
+    if work > 0.0:
+        shed.number[FREE_AT] = max(shed.number[FREE_AT], float(now)) + work
+
+
+@part
+def age(t, s, frame, shed):
+    """Which basic window of `s` an event with time `t` is in, seen from the join's clock."""
+    return min((frame.ctl[TIME] - t) // shed.basic[s], shed.n[s] - 1)
+
+
+@part
+def stretch(start, step, k, run, frame, plan, store, shed):
+    """Positions of the events in the k-th stretch that is harvested."""
+    now = frame.ctl[TIME]
+    low = now - shed.segment[start, step, 2 * k + 1]
+    low = max(low, window_low_ts(plan.stream[start, step], frame))
+    high = now - shed.segment[start, step, 2 * k]
+    return position(run, low, store), position(run, high + 1, store)
+
+
+@part
+def _shredded(piece, fraction, begin, end, shed):
+    """The next piece of a window of which a share is looked at, and its number; or an empty one."""
+    spacing = PIECE / fraction
+    while True:
+        first = int((piece - 1 + chance(_PHASES, shed)) * spacing)
+        piece += 1
+        if begin + first >= end:
+            return end, end, piece
+        low = max(begin, begin + first)
+        high = min(end, begin + first + PIECE)
+        if low < high:
+            return low, high, piece
+
+
+@part
+def enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed):
+    """A step begins."""
+    scratch.piece[depth] = 0
+    scratch.cursor[depth] = 0
+    scratch.stop[depth] = 0
+    shed.ctl[COMPARED] += shed.lookup[start, depth]
+    if mode & LEARN:
+        s = plan.stream[start, depth]
+        begin, end = candidates(start, depth, False, depth, frame, plan, store, scratch, arrivals)
+        which = FIRST if depth == 0 else LATER
+        shed.entered[which, start, s] += 1.0
+        shed.offered[which, start, s] += end - begin
+
+
+@part
+def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+    """Go on to the next candidates of a step; return whether there are any."""
+    run = run_of(start, depth, plan, scratch.at, arrivals)
+    begin = 0
+    end = 0
+    if mode == HARVEST:
+        while begin >= end and scratch.piece[depth] < shed.n_segments[start, depth]:
+            k = scratch.piece[depth]
+            begin, end = stretch(start, depth, k, run, frame, plan, store, shed)
+            scratch.piece[depth] += 1
+    elif mode == SHRED and depth == 0:
+        low = window_low_ts(plan.stream[start, depth], frame)
+        begin, end, scratch.piece[depth] = _shredded(
+            scratch.piece[depth], shed.number[FRACTION], window_start(run, low, NONE, store),
+            store.runs[run, END], shed,
+        )  # fmt: skip
+    elif scratch.piece[depth] == 0:
+        begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
+        scratch.piece[depth] = 1
+    if begin >= end:
+        return False
+    shed.ctl[COMPARED] += end - begin
+    if mode & LEARN:
+        which = FIRST if depth == 0 else LATER
+        shed.compared[which, start, plan.stream[start, depth]] += end - begin
+    scratch.cursor[depth] = begin
+    scratch.stop[depth] = end
+    return True
+
+
+@part
+def note_passed(start, depth, t, frame, plan, shed):
+    """An event with time `t` joined the ones before it."""
+    s = plan.stream[start, depth]
+    which = FIRST if depth == 0 else LATER
+    shed.passed[which, start, s, age(t, s, frame, shed)] += 1.0
+
+
+@part
+def note_result(start, frame, scratch, arrivals, shed):
+    """The chosen events are a result."""
+    base = arrivals.base
+    for s in range(scratch.at.shape[0]):
+        if s != start:
+            t = arrivals.event[scratch.at[s] - base, TS]
+            shed.joined[start, s, age(t, s, frame, shed)] += 1.0
+    if shed.ctl[PER_STREAM] == 1:
+        zero = arrivals.event[scratch.at[0] - base, TS]
+        for s in range(1, scratch.at.shape[0]):
+            lag = arrivals.event[scratch.at[s] - base, TS] - zero
+            width = max(1, shed.basic[s] // 4)
+            place = (lag + frame.length[s]) // width
+            shed.lags[s, min(max(place, 0), shed.lags.shape[1] - 1)] += 1.0
+
+
+@part
+def try_another(start, scan, frame, plan, store, scratch, arrivals, shed):
+    """Learn how many partners another stream would have, were it the first one to be looked at."""
+    event = scratch.at[start]
+    of_all = chance(_ORDERS, shed) / _TRIED
+    if of_all >= 1.0:
+        return
+    s = int(of_all * shed.n.shape[0])
+    if s == start or s == plan.stream[start, 0] or shed.direct[start, s, KEY_COLUMN] == NONE:
+        return
+    code = arrivals.event[event - arrivals.base, KEY + shed.direct[start, s, KEY_COLUMN]]
+    run = code * plan.width + shed.direct[start, s, PLACE]
+    window = window_start(run, window_low_ts(s, frame), NONE, store)
+    stop = store.runs[run, END]
+    fraction = min(_TRIED, shed.number[FRACTION])
+    shed.entered[FIRST, start, s] += 1.0
+    shed.offered[FIRST, start, s] += stop - window
+    begin, end, piece = _shredded(0, fraction, window, stop, shed)
+    while begin < end:
+        shed.ctl[COMPARED] += end - begin
+        shed.compared[FIRST, start, s] += end - begin
+        hits = scratch.hits[0]
+        n = end - begin
+        if scan is not None and shed.direct[start, s, SITE] != NONE:
+            n = scan(
+                shed.direct[start, s, SITE], begin, end, store.entry, scratch.at, arrivals, hits
+            )
+        else:
+            for i in range(n):
+                hits[i] = begin + i
+        for i in range(n):
+            t = store.entry[hits[i], TS]
+            shed.passed[FIRST, start, s, age(t, s, frame, shed)] += 1.0
+        begin, end, piece = _shredded(piece, fraction, window, stop, shed)

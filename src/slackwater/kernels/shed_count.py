@@ -1,0 +1,109 @@
+"""Counting results under load shedding: products along the join tree, of what is harvested.
+
+Looking at part of a window costs as much here as looking at all of it, but for the stretches that
+have to be found; so the sample sees whole windows.
+"""
+
+from __future__ import annotations
+
+from slackwater.kernels.count import begin_walk, bind, candidates, run_of
+from slackwater.kernels.frame import TIME
+from slackwater.kernels.jit import part
+from slackwater.kernels.records import NONE, TS
+from slackwater.kernels.shed import (
+    COMPARED,
+    FIRST,
+    HARVEST,
+    LATER,
+    LEARN,
+    SHRED,
+    age,
+    enter,
+    note_passed,
+    stretch,
+)
+from slackwater.kernels.walk import next_of_all
+from slackwater.kernels.windows import position
+
+
+@part
+def _harvested_leaf(start, step, frame, plan, store, scratch, arrivals, shed):
+    run = run_of(start, step, plan, scratch.at, arrivals)
+    n = 0
+    for k in range(shed.n_segments[start, step]):
+        begin, end = stretch(start, step, k, run, frame, plan, store, shed)
+        n += max(0, end - begin)
+        shed.ctl[COMPARED] += 1
+    return n
+
+
+@part
+def leaves(start, mode, frame, plan, store, scratch, arrivals, shed):
+    """How many combinations of leaves there are with the events that are chosen."""
+    n = 1
+    for step in range(plan.inner[start], plan.stream.shape[1]):
+        shed.ctl[COMPARED] += shed.lookup[start, step]
+        if mode == HARVEST:
+            n *= _harvested_leaf(start, step, frame, plan, store, scratch, arrivals, shed)
+        else:
+            begin, end = candidates(start, step, False, 0, frame, plan, store, scratch, arrivals)
+            shed.ctl[COMPARED] += 1
+            n *= end - begin
+    if mode & LEARN:
+        _note_leaves(start, float(n), frame, plan, store, scratch, arrivals, shed)
+    return n
+
+
+@part
+def _note_leaves(start, combinations, frame, plan, store, scratch, arrivals, shed):
+    """Learn from counted leaves: each of their events is in its share of the combinations."""
+    for step in range(plan.stream.shape[1]):
+        s = plan.stream[start, step]
+        which = FIRST if step == 0 else LATER
+        if step < plan.inner[start]:
+            t = arrivals.event[scratch.at[s] - arrivals.base, TS]
+            shed.joined[start, s, age(t, s, frame, shed)] += combinations
+            continue
+        run = run_of(start, step, plan, scratch.at, arrivals)
+        begin, end = candidates(start, step, False, 0, frame, plan, store, scratch, arrivals)
+        total = float(end - begin)
+        shed.entered[which, start, s] += 1.0
+        shed.offered[which, start, s] += total
+        shed.compared[which, start, s] += total
+        for k in range(shed.n[s] if total > 0.0 else 0):
+            low = begin
+            if k < shed.n[s] - 1:
+                low = max(
+                    begin, position(run, frame.ctl[TIME] - (k + 1) * shed.basic[s] + 1, store)
+                )
+            shed.passed[which, start, s, k] += end - low
+            shed.joined[start, s, k] += combinations * (end - low) / total
+            end = low
+
+
+@part
+def count_in_order(event, start, mode, frame, plan, store, scratch, arrivals, shed):
+    """Results that `event`, which is in order, completes with what it looks at."""
+    begin_walk(event, start, frame, scratch, arrivals)
+    inner = plan.inner[start]
+    if inner == 0:
+        return leaves(start, mode, frame, plan, store, scratch, arrivals, shed)
+    if mode == SHRED:
+        mode = LEARN
+    total = 0
+    depth = 0
+    enter(start, 0, mode, scratch, plan, frame, store, arrivals, shed)
+    while depth >= 0:
+        i = next_of_all(start, depth, False, mode, frame, plan, store, scratch, arrivals, shed)
+        if i == NONE:
+            depth -= 1
+            continue
+        bind(start, depth, i, False, frame, plan, store, scratch)
+        if mode == LEARN:
+            note_passed(start, depth, store.entry[i, TS], frame, plan, shed)
+        if depth + 1 < inner:
+            depth += 1
+            enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed)
+        else:
+            total += leaves(start, mode, frame, plan, store, scratch, arrivals, shed)
+    return total

@@ -1,0 +1,438 @@
+"""Load shedding of one join: looks at the load each Δ and decides what is left out.
+
+What it decides and what it learns lies in `shed`, which the join kernel works with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slackwater.kernels import drop_rates
+from slackwater.kernels import shed as places
+from slackwater.kernels.records import BEFORE, F64, I64, HarvestModel, Shed
+from slackwater.query import Query
+from slackwater.shed import Harvest, RandomDrop, Shedding
+from slackwater.shedding import setting
+from slackwater.shedding.learning import Learning
+from slackwater.shedding.memory import ages_kept
+from slackwater.shedding.throttle import Load, Throttle
+from slackwater.units import to_units
+
+_BISECTIONS = 8
+_BASIC_WINDOWS = 20  # of the longest window, unless the length of one is given
+
+
+class Ways(NamedTuple):
+    """How the join finds partners, as far as shedding has to know."""
+
+    orders: list[list[int]]  # [start]: the other streams, in the order in which they are found
+    direct: I64  # [start, stream, 3]: how to find it first; see `Shed.direct`
+    lookup: I64  # [start, stream]: cost of finding the events with the right key
+    counted: I64  # [start, stream]: 1 where events are counted, not looked at one by one
+    tied: list[set[int]]  # [stream]: those that share a key with it
+    any_order: bool  # whether the orders may be changed
+    short_cut: bool  # whether there is a faster way as long as nothing is shed
+
+
+class Shedder:
+    """Decides what is left out.
+
+    Parameters
+    ----------
+    query
+        What was asked.
+    asked
+        How to shed.
+    ways
+        How the join finds partners.
+    """
+
+    def __init__(self, query: Query, asked: Shedding, ways: Ways) -> None:
+        self.asked = asked
+        self.orders = ways.orders
+        self._ways = ways
+        self.second = to_units("1 second", query.unit)
+        self._lengths = [length for length in query.lengths if length is not None]
+        self.every = to_units(asked.every, query.unit, "every")
+        self.shed = _new_shed(query, asked, ways)
+        self._buffer = float(self.shed.number[places.BUFFER])
+        boost, drains = 1.0, True
+        if isinstance(asked, RandomDrop):
+            boost, drains = asked.boost, asked.backlog == "drained"
+        self.throttle = Throttle(boost, drains)
+        self._given = asked.fraction if isinstance(asked, RandomDrop) else None
+        if self._given is not None:
+            self.throttle.z = self._given
+        per_stream = isinstance(asked, Harvest) and asked.scores == "per-stream"
+        self.learning = Learning(self.shed, self._lengths, per_stream)
+        m = len(self._lengths)
+        self._since = BEFORE  # the beginning of this interval
+        self._backlog = 0.0  # then
+        self._pushed = np.zeros(m, np.int64)  # in this interval
+        self._dropped = np.zeros(m, np.int64)  # for want of room, before it
+        self._thinned = np.zeros(m, np.int64)  # at random, before it
+        self._history: list[list[list[int]]] = [[] for _ in range(m)]  # [end, pushed, let in]
+        self.full_cost = 0.0  # of the whole join, per unit of time
+        self.kept = 1.0  # share of the results that is expected to be made
+        self.cpu_needed: float | None = None  # so many times as much would make what is wanted
+        self._tell()
+
+    # ---- what the engine tells
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the load is measured outside, with a clock."""
+        return self.asked.budget is None
+
+    @property
+    def is_shedding(self) -> bool:
+        """Whether results are left out by choice."""
+        return bool(self.shed.ctl[places.SHEDDING])
+
+    @property
+    def dropped(self) -> list[int]:
+        """Events that were not let in, by stream."""
+        return [int(n) for n in self.shed.dropped + self.shed.thinned]
+
+    def took(self, streams: I64) -> None:
+        """These events came to the join."""
+        self._pushed += np.bincount(streams, minlength=len(self._pushed))
+
+    def measured(self, busy: float, begin: int, now: int) -> bool:
+        """The engine was busy for so many seconds while time went on from `begin` to `now`.
+
+        Returns whether it is time to adapt.
+        """
+        usage = self.asked.usage
+        work = busy * self.second / usage
+        number = self.shed.number
+        number[places.WORK] += work
+        number[places.FREE_AT] = max(number[places.FREE_AT], float(begin)) + work
+        if self._since == BEFORE:
+            self._since = begin
+        self._tell(now)
+        return now - self._since >= self.every
+
+    def end(self) -> None:
+        """No more is to come: whoever waits can wait."""
+        self.shed.number[places.BUFFER] = math.inf
+
+    def go_on(self) -> None:
+        """Something may come after all."""
+        self.shed.number[places.BUFFER] = self._buffer
+
+    # ---- each Δ
+
+    def adapt(self, now: int, wanted: float | None = None) -> None:
+        """An interval is over: set everything for the next.
+
+        `wanted` is the share of the whole join's results that somebody hopes for.
+        """
+        if self._since == BEFORE:
+            self._since = now - self.every
+        span = max(1, now - self._since)
+        self._remember(now)
+        if isinstance(self.asked, RandomDrop):
+            if self._given is None:
+                self.throttle.adapt(self._load(now, span))
+            window = self._window(let_in=True)
+            self.learning.close(0.5 ** (4 * span / max(*self._lengths, 1)), window)
+            self._set(span, wanted)
+        self._since = now
+        self._backlog = self._waiting(now)
+        self.shed.number[places.WORK] = 0.0
+        self._pushed[:] = 0
+        self._dropped = self.shed.dropped.copy()
+        self._thinned = self.shed.thinned.copy()
+        self._tell(now)
+
+    def _waiting(self, now: int) -> float:
+        return max(0.0, float(self.shed.number[places.FREE_AT]) - now)
+
+    def _load(self, now: int, span: int) -> Load:
+        pushed = int((self._pushed - (self.shed.thinned - self._thinned)).sum())
+        let_in = pushed - int((self.shed.dropped - self._dropped).sum())
+        work = float(self.shed.number[places.WORK])
+        if work <= 0.0 or let_in == 0:
+            return Load(pushed, float(let_in), 0.0, 0.0, math.inf)
+        each = work / let_in
+        backlog = self._waiting(now)
+        consumed = let_in - (backlog - self._backlog) / each
+        return Load(pushed, consumed, backlog / each, backlog / span, span / work)
+
+    def _remember(self, now: int) -> None:
+        left_out = self.shed.dropped - self._dropped + self.shed.thinned - self._thinned
+        let_in = self._pushed - left_out
+        for s, past in enumerate(self._history):
+            past.append([now, int(self._pushed[s]), int(let_in[s])])
+            while past and past[0][0] <= now - self._lengths[s]:
+                past.pop(0)
+            if not past:
+                past.append([now, int(self._pushed[s]), int(let_in[s])])
+
+    def _window(self, let_in: bool) -> F64:
+        """How many events of each stream there are in its window."""
+        column = 2 if let_in else 1
+        return np.array([float(sum(entry[column] for entry in past)) for past in self._history])
+
+    def _rates(self, span: int, let_in: bool) -> F64:
+        column = 2 if let_in else 1
+        return np.array([past[-1][column] / span for past in self._history])
+
+    # ---- what is left out
+
+    def _set(self, span: int, wanted: float | None) -> None:
+        drops = not isinstance(self.asked, Harvest)
+        window, rate = self._window(let_in=not drops), self._rates(span, let_in=not drops)
+        if self._ways.any_order:
+            self.orders = self.learning.orders(self.orders, self._ways.tied, window)
+            self._set_lookups()
+        known = self.model(rate, window)
+        self.full_cost = setting.cost(setting.full(known), known)
+        if drops and self.asked.budget is not None and self._given is None:
+            capacity = self.asked.budget / self.second
+            self.throttle.z = min(1.0, _ratio(capacity, self.full_cost))  # the static optimum
+        z = self.throttle.z
+        self.kept = 1.0
+        self.cpu_needed = None if wanted is None else 1.0
+        self.shed.number[places.FRACTION] = z
+        if drops:
+            self._set_shares(z, rate, known)
+            return
+        self.shed.ctl[places.SHEDDING] = z < 1.0
+        if z < 1.0:
+            counts, self.shed.share[:], self.kept = self._harvest(z, known)
+            for i, order in enumerate(self.orders):
+                for j, s in enumerate(order):
+                    best = setting.ranking(self.learning.scores(i, s))
+                    self.look_at(i, s, best[: counts[i, j]].tolist())
+            if wanted is not None and self.kept < wanted:
+                self.cpu_needed = self._fraction_for(wanted, known) / z
+
+    def _harvest(self, z: float, known: HarvestModel) -> tuple[I64, F64, float]:
+        """The setting for z, the share of events it is for, and of the results it makes."""
+        assert isinstance(self.asked, Harvest)
+        budget, shares = z * self.full_cost, np.ones(len(known.rate))
+        counts = setting.choose(known, budget, self.asked.search, self.asked.metric)
+        if self.asked.search == "better":
+            counts, shares = setting.with_shares(counts, known, budget)
+        made = setting.output(counts, known, shares)
+        return counts, shares, _ratio(made, setting.output(setting.full(known), known))
+
+    def _fraction_for(self, wanted: float, known: HarvestModel) -> float:
+        """The smallest z that makes so large a share of the results."""
+        low, high = self.throttle.z, 1.0
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            if self._harvest(middle, known)[2] >= wanted:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def model(self, rate: F64, window: F64) -> HarvestModel:
+        """What is known of cost and output, in the present orders."""
+        learning, streams = self.learning, range(len(self.orders))
+        which = [places.FIRST] + [places.LATER] * (len(self.orders) - 2)
+        steps = [list(zip(which, self.orders[i], strict=True)) for i in streams]
+        candidates = [[learning.candidates(w, i, s, window) for w, s in steps[i]] for i in streams]
+        counted, lookup, n = self._ways.counted, self._ways.lookup, self.shed.n
+        return setting.model(
+            rate,
+            candidates,
+            [[learning.matches(w, i, s, window) for w, s in steps[i]] for i in streams],
+            [[learning.scores(i, s) for s in self.orders[i]] for i in streams],
+            [[learning.pass_scores(i, s, w) for w, s in steps[i]] for i in streams],
+            # counting the events of a window costs the same for all of it as for part of it
+            entry=[[lookup[i, s] + counted[i, s] for s in self.orders[i]] for i in streams],
+            each=[
+                [
+                    0.0 if counted[i, s] else c / n[s]
+                    for c, s in zip(candidates[i], self.orders[i], strict=True)
+                ]
+                for i in streams
+            ],
+        )
+
+    def _set_lookups(self) -> None:
+        for i, order in enumerate(self.orders):
+            self.shed.lookup[i] = self._ways.lookup[i, order]
+
+    def look_at(self, start: int, stream: int, ages: Sequence[int]) -> None:
+        """Let events of `start` look only at these basic windows of `stream`, by age."""
+        shed, step = self.shed, self.orders[start].index(stream)
+        stretches = _stretches(sorted(ages))
+        shed.n_segments[start, step] = len(stretches)
+        for k, (first, last) in enumerate(stretches):
+            is_last = last == shed.n[stream] - 1
+            end = self._lengths[stream] if is_last else (last + 1) * shed.basic[stream] - 1
+            shed.segment[start, step, 2 * k : 2 * k + 2] = first * shed.basic[stream], end
+
+    def _set_shares(self, z: float, rate: F64, known: HarvestModel) -> None:
+        m = len(rate)
+        keep, log_keep, gradient = np.ones(m), np.zeros(m), np.zeros(m)
+        if z < 1.0:
+            drop_rates.best_shares(
+                z * self.full_cost, rate, np.array(self.orders), known.each * known.n,
+                known.matches, keep, log_keep, gradient,
+            )  # fmt: skip
+        self.shed.keep[:] = keep
+        self.kept = float(keep.prod())
+
+    @property
+    def memory(self) -> int | None:
+        """Most bytes of events in the windows."""
+        return self.asked.memory_bytes if isinstance(self.asked, Harvest) else None
+
+    def ages_kept(self, size: list[F64]) -> list[int]:
+        """How many basic windows of each stream stay, given their bytes by age.
+
+        What came in the last Δ will come in the next one too, and has to fit.
+        """
+        assert self.memory is not None
+        streams = range(len(size))
+        worth = [self.shed.joined[:, s].sum(axis=0) * self._is_used(s) for s in streams]
+        coming = [
+            sizes[: -(-self.every // int(self.shed.basic[s]))] for s, sizes in enumerate(size)
+        ]
+        spare = min(sum(float(sizes.sum()) for sizes in coming), self.memory / 2)
+        return ages_kept(size, worth, self.memory - spare)
+
+    def _is_used(self, stream: int) -> NDArray[np.bool_]:
+        """Which basic windows of `stream` somebody looks at."""
+        used = np.zeros(self.shed.joined.shape[2], bool)
+        for i, order in enumerate(self.orders):
+            for j in (j for j, s in enumerate(order) if s == stream):
+                for k in range(self.shed.n_segments[i, j]):
+                    first, last = self.shed.segment[i, j, 2 * k : 2 * k + 2]
+                    basic = self.shed.basic[stream]
+                    used[first // basic : last // basic + 1] = True
+        return used if self.is_shedding else np.ones_like(used)
+
+    def _tell(self, now: int | None = None) -> None:
+        """Let the join take its short cut when nothing is shed or charged."""
+        full = now is not None and self._waiting(now) > self.shed.number[places.BUFFER]
+        sheds = self.throttle.z < 1.0
+        free = self.is_told and self.memory is None and not full and not sheds
+        self.shed.ctl[places.IDLE] = self._ways.short_cut and free
+
+    # ---- as data
+
+    def state(self) -> dict[str, Any]:
+        """All it would need to go on elsewhere."""
+        shed = self.shed
+        return {
+            "kind": type(self.asked).__name__,
+            "basic": shed.basic.tolist(),
+            "z": self.throttle.z,
+            "orders": self.orders,
+            "ctl": shed.ctl.tolist(),
+            "number": shed.number.tolist(),
+            "keep": shed.keep.tolist(),
+            "share": shed.share.tolist(),
+            "dropped": shed.dropped.tolist(),
+            "thinned": shed.thinned.tolist(),
+            "n_segments": shed.n_segments.tolist(),
+            "segment": shed.segment.tolist(),
+            "learnt": self.learning.state(),
+            "interval": [self._since, self._backlog, self._pushed.tolist()],
+            "before": [self._dropped.tolist(), self._thinned.tolist()],
+            "history": self._history,
+            "expected": [self.full_cost, self.kept, self.cpu_needed],
+        }
+
+    def fits(self, state: dict[str, Any] | None) -> bool:
+        """Whether this is the state of the same kind of shedding with the same basic windows."""
+        return (
+            state is not None
+            and state["kind"] == type(self.asked).__name__
+            and state["basic"] == self.shed.basic.tolist()
+            and len(state["learnt"]["lags"]) == self.shed.lags.size
+        )
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        shed = self.shed
+        self.throttle.z = state["z"]
+        self.orders = [list(order) for order in state["orders"]]
+        self._set_lookups()
+        for name in (
+            "ctl",
+            "number",
+            "keep",
+            "share",
+            "dropped",
+            "thinned",
+            "n_segments",
+            "segment",
+        ):
+            getattr(shed, name)[...] = state[name]
+        self.learning.resume(state["learnt"])
+        self._since, self._backlog, pushed = state["interval"]
+        self._pushed[:] = pushed
+        self._dropped, self._thinned = (np.array(counts) for counts in state["before"])
+        self._history = state["history"]
+        self.full_cost, self.kept, self.cpu_needed = state["expected"]
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else 1.0
+
+
+def _stretches(chosen: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbours in one: [0, 1, 4] is 0 to 1 and 4 to 4."""
+    found: list[tuple[int, int]] = []
+    for k in chosen:
+        if found and found[-1][1] == k - 1:
+            found[-1] = (found[-1][0], k)
+        else:
+            found.append((k, k))
+    return found
+
+
+def _new_shed(query: Query, asked: Shedding, ways: Ways) -> Shed:
+    lengths = [length for length in query.lengths if length is not None]
+    m = len(lengths)
+    second = to_units("1 second", query.unit)
+    given = asked.basic_window if isinstance(asked, Harvest) else None
+    basic = (
+        max(1, math.ceil(max(lengths) / _BASIC_WINDOWS))
+        if given is None
+        else to_units(given, query.unit)
+    )
+    n = np.array([max(1, math.ceil(length / basic)) for length in lengths], np.int64)
+    most = int(n.max())
+    ctl = np.zeros(places.CTL_LENGTH, np.int64)
+    ctl[places.PER_STREAM] = isinstance(asked, Harvest) and asked.scores == "per-stream"
+    number = np.zeros(places.NUMBER_LENGTH)
+    number[places.FRACTION] = 1.0
+    number[places.SAMPLE] = asked.sample if isinstance(asked, RandomDrop) else 0.0
+    number[places.BUFFER] = to_units(asked.buffer, query.unit)
+    number[places.COMPARISON] = 0.0 if asked.budget is None else second / asked.budget
+    number[places.FREE_AT] = BEFORE
+    buckets = 4 * (most + int(n[0])) + 8 if ctl[places.PER_STREAM] else 0
+    lookup = np.array([[ways.lookup[i, s] for s in order] for i, order in enumerate(ways.orders)])
+    return Shed(
+        ctl, number,
+        keep=np.ones(m),
+        share=np.ones(m),
+        basic=np.full(m, basic, np.int64),
+        n=n,
+        n_segments=np.zeros((m, m - 1), np.int64),
+        segment=np.zeros((m, m - 1, 2 * most + 2), np.int64),
+        lookup=lookup.astype(np.int64),
+        direct=ways.direct,
+        dropped=np.zeros(m, np.int64),
+        thinned=np.zeros(m, np.int64),
+        entered=np.zeros((2, m, m)),
+        offered=np.zeros((2, m, m)),
+        compared=np.zeros((2, m, m)),
+        passed=np.zeros((2, m, m, most)),
+        joined=np.zeros((m, m, most)),
+        lags=np.zeros((m, buckets)),
+    )  # fmt: skip
