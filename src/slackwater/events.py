@@ -7,7 +7,7 @@ take turns. Nothing here looks inside user columns except the time column.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,10 +49,15 @@ class Batch:
         if len(self.stream) <= size:
             yield self
             return
+        yield from self.cut(range(size, len(self.stream) + size, size))
+
+    def cut(self, ends: Iterable[int]) -> Iterator[Batch]:
+        """The same arrivals in batches that end there; ends ascend, the last is behind all."""
         m = len(self.tables)
         done = np.zeros(m + len(self.ticks), np.int64)
-        for begin in range(0, len(self.stream), size):
-            turns = self.stream[begin : begin + size]
+        begin = 0
+        for until in ends:
+            turns = self.stream[begin:until]
             end = done + np.bincount(turns, minlength=len(done))
             own = [slice(*ends) for ends in zip(done.tolist(), end.tolist(), strict=True)]
             part = object.__new__(Batch)  # a part of a batch that was checked
@@ -62,12 +67,12 @@ class Batch:
                     for table, rows in zip(self.tables, own, strict=False)
                 ),
                 stream=turns,
-                arrival=None if self.arrival is None else self.arrival[begin : begin + size],
+                arrival=None if self.arrival is None else self.arrival[begin:until],
                 ticks=tuple(t[ticks] for t, ticks in zip(self.ticks, own[m:], strict=True)),
                 latest=tuple(t[rows] for t, rows in zip(self.latest, own, strict=False)),
             )
             yield part
-            done = end
+            begin, done = until, end
 
 
 def as_table(data: Any, stream: str) -> pa.Table:

@@ -70,22 +70,20 @@ class RandomDrop(TailDrop):
 
     Parameters
     ----------
-    boost, backlog, sample, fraction
-        As with `Harvest`.
+    sample
+        ω: the share of events from which is learnt.
+    fraction
+        z: the share of the whole join's work that is done, if it is not to be found but given.
     """
 
-    boost: float = 1.2
-    backlog: Backlog = "drained"
     sample: float = 0.1
     fraction: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number("boost", self.boost, "above 1", self.boost > 1)
         _number("sample", self.sample, "above 0 and below 1", 0 < self.sample < 1)
         if self.fraction is not None:
             _number("fraction", self.fraction, "above 0 and at most 1", 0 < self.fraction <= 1)
-        _choice("backlog", self.backlog, Backlog)
 
 
 @dataclass(frozen=True)
@@ -99,21 +97,19 @@ class Harvest(RandomDrop):
     backlog
         Whether what waits is ``"drained"`` within the next Δ, or ``"ignored"``: the paper's rule,
         which only matches rates.
-    sample
-        ω: the share of events from which is learnt.
-    fraction
-        z: the throttle, if it is not to be found but given.
     basic_window
         b: windows are looked at in stretches of this length. None: a twentieth of the longest.
     memory
         Most bytes of events in the windows, ``"64 MB"``. None: as many as it takes.
     scores
-        How stretches are ranked: by the results that each ``"direction"`` of the join finds there,
-        or from one histogram of lags ``"per-stream"`` (Eq. 2 and 4 of the paper).
+        How is learnt what stretches are worth: from what each ``"direction"`` of the join finds
+        there, or as printed, from one histogram of lags ``"per-stream"`` (GrubJoin V-B).
     search, metric
         How the harvest fractions are found; see `shedding.setting.choose`.
     """
 
+    boost: float = 1.2
+    backlog: Backlog = "drained"
     basic_window: Duration | None = None
     memory: str | int | None = None
     scores: Scores = "direction"
@@ -122,6 +118,8 @@ class Harvest(RandomDrop):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _number("boost", self.boost, "above 1", self.boost > 1)
+        _choice("backlog", self.backlog, Backlog)
         _choice("scores", self.scores, Scores)
         _choice("search", self.search, Search)
         _choice("metric", self.metric, Metric)

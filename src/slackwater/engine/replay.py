@@ -50,8 +50,9 @@ def _at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
     shedder = engine.shedder
     if shedder is None or not shedder.is_told or batch.arrival is None or not len(batch.arrival):
         return [batch]
-    span = max(1, int(batch.arrival.max() - batch.arrival.min()))
-    return batch.slices(max(1, len(batch.stream) * shedder.every // span))
+    begin, end = int(batch.arrival[0]), int(batch.arrival[-1])
+    looks = np.arange(begin + shedder.every, end + shedder.every + 1, shedder.every)
+    return batch.cut(np.searchsorted(batch.arrival, looks).tolist())
 
 
 def recorded(

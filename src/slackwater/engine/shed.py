@@ -9,7 +9,8 @@ from slackwater.joins.conditions import Conditions, may_reorder
 from slackwater.joins.plan import counted, direct_steps, lookups, steps_from, tied
 from slackwater.kernels import shed as places
 from slackwater.query import Query
-from slackwater.shedding.shedder import Shedder, Ways
+from slackwater.shedding.record import Ways
+from slackwater.shedding.shedder import Shedder
 from slackwater.stats.statistics import Statistics
 
 

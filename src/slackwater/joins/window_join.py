@@ -82,6 +82,7 @@ class WindowJoin:
             n_hits=np.zeros(m, np.int64),
             next_hit=np.zeros(m, np.int64),
             piece=np.zeros(m, np.int64),
+            phase=np.zeros(m, np.int64),
         )
         room = _RESULTS_AT_ONCE if query.select == "*" else 0
         self._results = Results(
@@ -258,7 +259,7 @@ def _compiled_run(has_condition: bool, shed: Any) -> Any:
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
             types.NamedTuple([runs, matrix], Store),
-            types.NamedTuple([*[vector] * 6, matrix, vector, vector, vector], Scratch),
+            types.NamedTuple([*[vector] * 6, matrix, *[vector] * 4], Scratch),
             numba.typeof(Log().records()),
             types.NamedTuple([matrix, vector, vector, vector, flags], Results),
             types.NamedUniTuple(vector, 3, Made),

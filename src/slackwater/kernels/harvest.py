@@ -75,6 +75,18 @@ def output_of(counts, shares, model):
 
 
 @kernel
+def shredded_cost(fraction, model):
+    """Cost of a join in which each step looks at a fraction of its window."""
+    total = 0.0
+    for i in range(model.n.shape[0]):
+        partial = model.rate[i]
+        for j in range(model.n.shape[1]):
+            total += partial * (model.entry[i, j] + fraction * model.each[i, j] * model.n[i, j])
+            partial *= fraction * model.matches[i, j]
+    return total
+
+
+@kernel
 def best_rate(i, counts, model):
     """Set direction `i` to what gives most for its cost, whatever that is; (cost, output)."""
     _start(i, 1, counts)

@@ -132,6 +132,7 @@ class Scratch(NamedTuple):
     n_hits: I64
     next_hit: I64
     piece: I64  # pieces of the window that were opened; only with load shedding
+    phase: I64  # what decides where the pieces of a shredded window lie
 
 
 class Results(NamedTuple):

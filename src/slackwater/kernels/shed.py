@@ -1,9 +1,12 @@
 """What the join does differently under load shedding (GrubJoin III to V).
 
 An event that is let in looks for partners in one of four ways. FULL and LEARN go through whole
-windows; HARVEST only through the chosen stretches of them; SHRED through a share of the first
-window that is spread evenly over it, and the whole of the others, so that what it finds is a fair
-sample of all results. LEARN and SHRED keep statistics; they are for a random sample of events.
+windows; HARVEST only through the chosen stretches of them; SHRED through shares of them that are
+spread evenly over each window, so that what it finds is a fair sample of all results. LEARN and
+SHRED keep statistics; they are for a random sample of events.
+
+The paper shreds the first window and takes the whole of the others. As many comparisons tell more
+when they are spread over all steps: a single partial result is not followed so far.
 
 The virtual server: with a budget every comparison takes its time, one event after the other. Who
 finds more than a buffer's worth of work waiting is not let in.
@@ -35,7 +38,7 @@ TURN = 7  # events that came before the one in work; chance goes by it, so that 
 CTL_LENGTH = 8
 
 # places in `Shed.number`
-FRACTION = 0  # z
+FIRST_FRACTION = 0  # share of a first window that is shredded
 SAMPLE = 1  # share of events in the sample
 BUFFER = 2  # most work that may wait, in time
 COMPARISON = 3  # what one takes, in time; 0: the server is told from outside
@@ -44,16 +47,16 @@ WORK = 5  # time that it was given in this interval
 WOULD_MAKE = 6  # estimate of what the join would have made while it was shedding
 WOULD_MAKE_VARIANCE = 7
 LOST_VARIANCE = 8  # of the estimate of what was lost with late events meanwhile
-NUMBER_LENGTH = 9
+LATER_FRACTION = 9  # share of the other windows that is shredded
+NUMBER_LENGTH = 10
 
 FIRST = 0
 LATER = 1
 
 _SAMPLES = 1  # which chance it is
 _DROPS = 2
-_PHASES = 3
-_ORDERS = 4
-_SHARES = 5
+_ORDERS = 3
+_SHARES = 4
 PIECE = 8  # events side by side in a piece of a shredded window
 _TRIED = 0.25  # share of the sample that also tries another first step, on so much of its window
 
@@ -66,7 +69,12 @@ SITE = 2
 @part
 def chance(which, shed):
     """A number in [0, 1) that looks random and is always the same for the same turn."""
-    x = (shed.ctl[TURN] * 8 + which) & 0xFFFFFFFF
+    return _mixed(shed.ctl[TURN] * 8 + which)
+
+
+@part
+def _mixed(number):
+    x = number & 0xFFFFFFFF
     x = ((x ^ (x >> 16)) * 0x21F0AAAD) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x735A2D97) & 0xFFFFFFFF
     return (x ^ (x >> 15)) / 4294967296.0
@@ -120,7 +128,9 @@ def stands_for(whole, mode, shed):
     """For how many events like itself one in the sample stands; `whole`: it saw whole windows."""
     share = shed.number[SAMPLE]
     if mode == SHRED and not whole:
-        share *= shed.number[FRACTION]
+        share *= shed.number[FIRST_FRACTION]
+        for _ in range(shed.n.shape[0] - 2):
+            share *= shed.number[LATER_FRACTION]
     return 1.0 / share
 
 
@@ -173,11 +183,11 @@ def stretch(start, step, k, run, frame, plan, store, shed):
 
 
 @part
-def _shredded(piece, fraction, begin, end, shed):
+def _shredded(piece, phase, fraction, begin, end):
     """The next piece of a window of which a share is looked at, and its number; or an empty one."""
     spacing = PIECE / fraction
     while True:
-        first = int((piece - 1 + chance(_PHASES, shed)) * spacing)
+        first = int((piece - 1 + _mixed(phase)) * spacing)
         piece += 1
         if begin + first >= end:
             return end, end, piece
@@ -191,6 +201,7 @@ def _shredded(piece, fraction, begin, end, shed):
 def enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed):
     """A step begins."""
     scratch.piece[depth] = 0
+    scratch.phase[depth] = shed.ctl[COMPARED] + 7 * depth  # another one each time
     scratch.cursor[depth] = 0
     scratch.stop[depth] = 0
     shed.ctl[COMPARED] += shed.lookup[start, depth]
@@ -213,11 +224,12 @@ def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, 
             k = scratch.piece[depth]
             begin, end = stretch(start, depth, k, run, frame, plan, store, shed)
             scratch.piece[depth] += 1
-    elif mode == SHRED and depth == 0:
+    elif mode == SHRED:
         low = window_low_ts(plan.stream[start, depth], frame)
         begin, end, scratch.piece[depth] = _shredded(
-            scratch.piece[depth], shed.number[FRACTION], window_start(run, low, NONE, store),
-            store.runs[run, END], shed,
+            scratch.piece[depth], scratch.phase[depth],
+            shed.number[FIRST_FRACTION if depth == 0 else LATER_FRACTION],
+            window_start(run, low, NONE, store), store.runs[run, END],
         )  # fmt: skip
     elif scratch.piece[depth] == 0:
         begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
@@ -272,10 +284,11 @@ def try_another(start, scan, frame, plan, store, scratch, arrivals, shed):
     run = code * plan.width + shed.direct[start, s, PLACE]
     window = window_start(run, window_low_ts(s, frame), NONE, store)
     stop = store.runs[run, END]
-    fraction = min(_TRIED, shed.number[FRACTION])
+    fraction = min(_TRIED, shed.number[FIRST_FRACTION])
+    phase = shed.ctl[COMPARED]
     shed.entered[FIRST, start, s] += 1.0
     shed.offered[FIRST, start, s] += stop - window
-    begin, end, piece = _shredded(0, fraction, window, stop, shed)
+    begin, end, piece = _shredded(0, phase, fraction, window, stop)
     while begin < end:
         shed.ctl[COMPARED] += end - begin
         shed.compared[FIRST, start, s] += end - begin
@@ -291,4 +304,4 @@ def try_another(start, scan, frame, plan, store, scratch, arrivals, shed):
         for i in range(n):
             t = store.entry[hits[i], TS]
             shed.passed[FIRST, start, s, age(t, s, frame, shed)] += 1.0
-        begin, end, piece = _shredded(piece, fraction, window, stop, shed)
+        begin, end, piece = _shredded(piece, phase, fraction, window, stop)

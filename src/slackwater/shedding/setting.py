@@ -155,6 +155,18 @@ def _reverse(known: HarvestModel, budget: float, metric: Metric) -> I64:
     return counts
 
 
+def shred_fraction(known: HarvestModel, budget: float) -> float:
+    """The share of every window that can be looked at for `budget`."""
+    low, high = 1e-6, 1.0
+    for _ in range(30):
+        middle = (low * high) ** 0.5
+        if kernels.shredded_cost(middle, known) > budget:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
 def with_shares(counts: I64, known: HarvestModel, budget: float) -> tuple[I64, F64]:
     """Let a share of the events look for partners where all of them would be too many.
 

@@ -7,36 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.kernels import drop_rates
 from slackwater.kernels import shed as places
-from slackwater.kernels.records import BEFORE, F64, I64, HarvestModel, Shed
+from slackwater.kernels.records import BEFORE, F64, I64, HarvestModel
 from slackwater.query import Query
 from slackwater.shed import Harvest, RandomDrop, Shedding
 from slackwater.shedding import setting
 from slackwater.shedding.learning import Learning
 from slackwater.shedding.memory import ages_kept
+from slackwater.shedding.record import LASTING, Ways, new_shed
 from slackwater.shedding.throttle import Load, Throttle
 from slackwater.units import to_units
 
 _BISECTIONS = 8
-_BASIC_WINDOWS = 20  # of the longest window, unless the length of one is given
-
-
-class Ways(NamedTuple):
-    """How the join finds partners, as far as shedding has to know."""
-
-    orders: list[list[int]]  # [start]: the other streams, in the order in which they are found
-    direct: I64  # [start, stream, 3]: how to find it first; see `Shed.direct`
-    lookup: I64  # [start, stream]: cost of finding the events with the right key
-    counted: I64  # [start, stream]: 1 where events are counted, not looked at one by one
-    tied: list[set[int]]  # [stream]: those that share a key with it
-    any_order: bool  # whether the orders may be changed
-    short_cut: bool  # whether there is a faster way as long as nothing is shed
+_MAY_WAIT = 0.25  # so much of the buffer is used in quiet times, so that the server never runs dry
+_MOST_MAY_WAIT = 0.25  # of Δ
 
 
 class Shedder:
@@ -59,17 +49,19 @@ class Shedder:
         self.second = to_units("1 second", query.unit)
         self._lengths = [length for length in query.lengths if length is not None]
         self.every = to_units(asked.every, query.unit, "every")
-        self.shed = _new_shed(query, asked, ways)
+        self.shed = new_shed(query, asked, ways)
         self._buffer = float(self.shed.number[places.BUFFER])
-        boost, drains = 1.0, True
-        if isinstance(asked, RandomDrop):
-            boost, drains = asked.boost, asked.backlog == "drained"
-        self.throttle = Throttle(boost, drains)
+        boost, may_wait = 1.0, None
+        if isinstance(asked, Harvest):
+            boost = asked.boost
+            if asked.backlog == "drained":
+                may_wait = min(_MAY_WAIT * self._buffer / self.every, _MOST_MAY_WAIT)
+        self.throttle = Throttle(boost, may_wait)
         self._given = asked.fraction if isinstance(asked, RandomDrop) else None
         if self._given is not None:
             self.throttle.z = self._given
-        per_stream = isinstance(asked, Harvest) and asked.scores == "per-stream"
-        self.learning = Learning(self.shed, self._lengths, per_stream)
+        self._as_printed = isinstance(asked, Harvest) and asked.scores == "per-stream"
+        self.learning = Learning(self.shed, self._lengths, self._as_printed)
         m = len(self._lengths)
         self._since = BEFORE  # the beginning of this interval
         self._backlog = 0.0  # then
@@ -77,6 +69,7 @@ class Shedder:
         self._dropped = np.zeros(m, np.int64)  # for want of room, before it
         self._thinned = np.zeros(m, np.int64)  # at random, before it
         self._history: list[list[list[int]]] = [[] for _ in range(m)]  # [end, pushed, let in]
+        self._compared = 0  # before it
         self.full_cost = 0.0  # of the whole join, per unit of time
         self.kept = 1.0  # share of the results that is expected to be made
         self.cpu_needed: float | None = None  # so many times as much would make what is wanted
@@ -118,6 +111,12 @@ class Shedder:
         self._tell(now)
         return now - self._since >= self.every
 
+    def open(self) -> None:
+        """Open the throttle wholly, as in the beginning."""
+        self.throttle.z = 1.0
+        self.shed.number[[places.FIRST_FRACTION, places.LATER_FRACTION]] = 1.0
+        self.shed.ctl[places.SHEDDING] = 0
+
     def end(self) -> None:
         """No more is to come: whoever waits can wait."""
         self.shed.number[places.BUFFER] = math.inf
@@ -138,7 +137,7 @@ class Shedder:
         span = max(1, now - self._since)
         self._remember(now)
         if isinstance(self.asked, RandomDrop):
-            if self._given is None:
+            if isinstance(self.asked, Harvest) and self._given is None:
                 self.throttle.adapt(self._load(now, span))
             window = self._window(let_in=True)
             self.learning.close(0.5 ** (4 * span / max(*self._lengths, 1)), window)
@@ -149,6 +148,7 @@ class Shedder:
         self._pushed[:] = 0
         self._dropped = self.shed.dropped.copy()
         self._thinned = self.shed.thinned.copy()
+        self._compared = int(self.shed.ctl[places.COMPARED])
         self._tell(now)
 
     def _waiting(self, now: int) -> float:
@@ -157,13 +157,12 @@ class Shedder:
     def _load(self, now: int, span: int) -> Load:
         pushed = int((self._pushed - (self.shed.thinned - self._thinned)).sum())
         let_in = pushed - int((self.shed.dropped - self._dropped).sum())
-        work = float(self.shed.number[places.WORK])
+        work, backlog = float(self.shed.number[places.WORK]), self._waiting(now)
         if work <= 0.0 or let_in == 0:
-            return Load(pushed, float(let_in), 0.0, 0.0, math.inf)
+            return Load(pushed, float(let_in), 0.0, backlog / span)
         each = work / let_in
-        backlog = self._waiting(now)
         consumed = let_in - (backlog - self._backlog) / each
-        return Load(pushed, consumed, backlog / each, backlog / span, span / work)
+        return Load(pushed, consumed, each * pushed / span, backlog / span)
 
     def _remember(self, now: int) -> None:
         left_out = self.shed.dropped - self._dropped + self.shed.thinned - self._thinned
@@ -194,13 +193,12 @@ class Shedder:
             self._set_lookups()
         known = self.model(rate, window)
         self.full_cost = setting.cost(setting.full(known), known)
-        if drops and self.asked.budget is not None and self._given is None:
-            capacity = self.asked.budget / self.second
-            self.throttle.z = min(1.0, _ratio(capacity, self.full_cost))  # the static optimum
+        if drops and self._given is None:
+            self.throttle.z = self._static()
         z = self.throttle.z
         self.kept = 1.0
         self.cpu_needed = None if wanted is None else 1.0
-        self.shed.number[places.FRACTION] = z
+        self._set_shredding(z, known)
         if drops:
             self._set_shares(z, rate, known)
             return
@@ -213,6 +211,25 @@ class Shedder:
                     self.look_at(i, s, best[: counts[i, j]].tolist())
             if wanted is not None and self.kept < wanted:
                 self.cpu_needed = self._fraction_for(wanted, known) / z
+
+    def _static(self) -> float:
+        """What can be done of the whole, for the baseline: capacity by expected cost.
+
+        Dropped events are missing from the windows for as long as these are; a throttle that
+        answers to what it sees would swing.
+        """
+        work = float(self.shed.number[places.WORK])
+        compared = int(self.shed.ctl[places.COMPARED]) - self._compared
+        if work <= 0.0 or compared <= 0:
+            return 1.0
+        return min(1.0, _ratio(compared / work, self.full_cost))
+
+    def _set_shredding(self, z: float, known: HarvestModel) -> None:
+        """An event in the sample does z of the work: of the first step, or of all alike."""
+        first, later = z, 1.0
+        if not self._as_printed and z < 1.0:
+            first = later = setting.shred_fraction(known, z * self.full_cost)
+        self.shed.number[[places.FIRST_FRACTION, places.LATER_FRACTION]] = first, later
 
     def _harvest(self, z: float, known: HarvestModel) -> tuple[I64, F64, float]:
         """The setting for z, the share of events it is for, and of the results it makes."""
@@ -331,16 +348,9 @@ class Shedder:
             "basic": shed.basic.tolist(),
             "z": self.throttle.z,
             "orders": self.orders,
-            "ctl": shed.ctl.tolist(),
-            "number": shed.number.tolist(),
-            "keep": shed.keep.tolist(),
-            "share": shed.share.tolist(),
-            "dropped": shed.dropped.tolist(),
-            "thinned": shed.thinned.tolist(),
-            "n_segments": shed.n_segments.tolist(),
-            "segment": shed.segment.tolist(),
+            **{name: getattr(shed, name).tolist() for name in LASTING},
             "learnt": self.learning.state(),
-            "interval": [self._since, self._backlog, self._pushed.tolist()],
+            "interval": [self._since, self._backlog, self._pushed.tolist(), self._compared],
             "before": [self._dropped.tolist(), self._thinned.tolist()],
             "history": self._history,
             "expected": [self.full_cost, self.kept, self.cpu_needed],
@@ -361,19 +371,13 @@ class Shedder:
         self.throttle.z = state["z"]
         self.orders = [list(order) for order in state["orders"]]
         self._set_lookups()
-        for name in (
-            "ctl",
-            "number",
-            "keep",
-            "share",
-            "dropped",
-            "thinned",
-            "n_segments",
-            "segment",
-        ):
+        own = [places.SAMPLE, places.BUFFER, places.COMPARISON]  # as it is asked for now
+        asked = shed.number[own].copy()
+        for name in LASTING:
             getattr(shed, name)[...] = state[name]
+        shed.number[own] = asked
         self.learning.resume(state["learnt"])
-        self._since, self._backlog, pushed = state["interval"]
+        self._since, self._backlog, pushed, self._compared = state["interval"]
         self._pushed[:] = pushed
         self._dropped, self._thinned = (np.array(counts) for counts in state["before"])
         self._history = state["history"]
@@ -393,46 +397,3 @@ def _stretches(chosen: Sequence[int]) -> list[tuple[int, int]]:
         else:
             found.append((k, k))
     return found
-
-
-def _new_shed(query: Query, asked: Shedding, ways: Ways) -> Shed:
-    lengths = [length for length in query.lengths if length is not None]
-    m = len(lengths)
-    second = to_units("1 second", query.unit)
-    given = asked.basic_window if isinstance(asked, Harvest) else None
-    basic = (
-        max(1, math.ceil(max(lengths) / _BASIC_WINDOWS))
-        if given is None
-        else to_units(given, query.unit)
-    )
-    n = np.array([max(1, math.ceil(length / basic)) for length in lengths], np.int64)
-    most = int(n.max())
-    ctl = np.zeros(places.CTL_LENGTH, np.int64)
-    ctl[places.PER_STREAM] = isinstance(asked, Harvest) and asked.scores == "per-stream"
-    number = np.zeros(places.NUMBER_LENGTH)
-    number[places.FRACTION] = 1.0
-    number[places.SAMPLE] = asked.sample if isinstance(asked, RandomDrop) else 0.0
-    number[places.BUFFER] = to_units(asked.buffer, query.unit)
-    number[places.COMPARISON] = 0.0 if asked.budget is None else second / asked.budget
-    number[places.FREE_AT] = BEFORE
-    buckets = 4 * (most + int(n[0])) + 8 if ctl[places.PER_STREAM] else 0
-    lookup = np.array([[ways.lookup[i, s] for s in order] for i, order in enumerate(ways.orders)])
-    return Shed(
-        ctl, number,
-        keep=np.ones(m),
-        share=np.ones(m),
-        basic=np.full(m, basic, np.int64),
-        n=n,
-        n_segments=np.zeros((m, m - 1), np.int64),
-        segment=np.zeros((m, m - 1, 2 * most + 2), np.int64),
-        lookup=lookup.astype(np.int64),
-        direct=ways.direct,
-        dropped=np.zeros(m, np.int64),
-        thinned=np.zeros(m, np.int64),
-        entered=np.zeros((2, m, m)),
-        offered=np.zeros((2, m, m)),
-        compared=np.zeros((2, m, m)),
-        passed=np.zeros((2, m, m, most)),
-        joined=np.zeros((m, m, most)),
-        lags=np.zeros((m, buckets)),
-    )  # fmt: skip

@@ -1,11 +1,14 @@
 """The throttle: which share z of the full join's work can be done (GrubJoin III-A).
 
->>> throttle = Throttle(boost=1.2)
->>> load = Load(pushed=100, consumed=50.0, waiting=50.0, behind=0.5, spare=0.5)
->>> throttle.adapt(load), throttle.adapt(load)
-(0.3333333333333333, 0.1111111111111111)
->>> throttle.adapt(Load(pushed=100, consumed=100.0, waiting=0.0, behind=0.0, spare=9.0))
-0.13333333333333333
+>>> throttle = Throttle(boost=1.2, may_wait=0.1)
+>>> load = Load(pushed=100, consumed=50.0, asked=2.0, waiting=1.0)
+>>> round(throttle.adapt(load), 3)  # there is time for 0.1 Δ, and twice Δ was asked for
+0.05
+>>> round(throttle.adapt(Load(pushed=100, consumed=100.0, asked=0.5, waiting=0.0)), 3)
+0.06
+>>> printed = Throttle(boost=1.2, may_wait=None)
+>>> printed.adapt(load), printed.adapt(load)
+(0.5, 0.25)
 """
 
 from __future__ import annotations
@@ -14,40 +17,41 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _SMALLEST = 1e-4  # z is above 0: something must be learnt always
-_IN_WORK = 0.01  # less than this share of Δ is not a backlog: it is what is in work
+_LARGEST_CUT = 0.05  # of z at once
 
 
 class Load(NamedTuple):
-    """What the join was given in the last Δ, in events, and what it managed."""
+    """What the join was given in the last Δ, and what it managed."""
 
-    pushed: int  # that came, whether they were let in or not
-    consumed: float
-    waiting: float  # in the input buffer at the end
-    behind: float  # the time that they will take, as a share of Δ
-    spare: float  # so many times the work could have been done in the time
+    pushed: int  # events that came
+    consumed: float  # events that were done with
+    asked: float  # time that all of them would have taken, by Δ
+    waiting: float  # time that what waits will take, by Δ
 
 
 @dataclass
 class Throttle:
     """z and how it moves.
 
-    With `drains`, what waits counts as if it came in the next Δ, so that a backlog is worked off,
-    and z is not raised further than the spare time allows; otherwise as printed.
+    The paper's rule (`may_wait` is None) compares rates: β is what was consumed by what came, and z
+    falls by that factor, or rises by `boost` when β is 1. It never works off what waits. Ours asks
+    how much time the next Δ has: Δ itself, less what waits, plus what `may_wait` (both by Δ; the
+    server must not run dry), and moves z by that time over the time that was asked for.
     """
 
     boost: float
-    drains: bool = True
+    may_wait: float | None = None
     z: float = 1.0
 
     def adapt(self, load: Load) -> float:
         """The next z."""
-        asked = load.pushed + (load.waiting if self.drains else 0.0)
-        performance = load.consumed / asked if asked > 0 else 1.0  # β
-        if self.drains and load.spare >= 1.0 and load.behind <= _IN_WORK:
-            performance = max(performance, 1.0)
-        if performance < 1.0:
-            self.z = max(_SMALLEST, performance * self.z)
+        if self.may_wait is None:
+            performance = load.consumed / load.pushed if load.pushed else 1.0  # β
+            factor = performance if performance < 1.0 else self.boost
+        elif load.asked > 0.0:
+            factor = (1.0 + self.may_wait - load.waiting) / load.asked
+            factor = min(max(factor, _LARGEST_CUT), self.boost)
         else:
-            most = min(self.boost, max(load.spare, 1.0)) if self.drains else self.boost
-            self.z = min(1.0, most * self.z)
+            factor = self.boost
+        self.z = min(1.0, max(_SMALLEST, factor * self.z))
         return self.z
