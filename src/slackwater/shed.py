@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from slackwater.errors import QueryError
 from slackwater.units import Duration, TimeUnit, as_plain, to_units
 
-Backlog = Literal["drained", "ignored"]
+Rule = Literal["capacity", "backlog", "rates"]
 Scores = Literal["direction", "per-stream"]
 Metric = Literal["gain per cost", "output", "output per cost"]
 Search = Literal["better", "double-sided", "greedy", "reverse", "exhaustive"]
@@ -93,10 +93,12 @@ class Harvest(RandomDrop):
     Parameters
     ----------
     boost
-        γ: by how much the throttle is opened at most when there is CPU to spare.
-    backlog
-        Whether what waits is ``"drained"`` within the next Δ, or ``"ignored"``: the paper's rule,
-        which only matches rates.
+        γ: by how much the rules ``"rates"`` and ``"backlog"`` open the throttle when there is CPU
+        to spare.
+    throttle
+        How z is found: from what the join costs and what the CPU has shown it can do
+        (``"capacity"``), or by what was consumed of what came: ``"rates"``, the paper's rule, and
+        ``"backlog"``, which counts what waits as well.
     basic_window
         b: windows are looked at in stretches of this length. None: a twentieth of the longest.
     memory
@@ -109,7 +111,7 @@ class Harvest(RandomDrop):
     """
 
     boost: float = 1.2
-    backlog: Backlog = "drained"
+    throttle: Rule = "capacity"
     basic_window: Duration | None = None
     memory: str | int | None = None
     scores: Scores = "direction"
@@ -119,7 +121,7 @@ class Harvest(RandomDrop):
     def __post_init__(self) -> None:
         super().__post_init__()
         _number("boost", self.boost, "above 1", self.boost > 1)
-        _choice("backlog", self.backlog, Backlog)
+        _choice("throttle", self.throttle, Rule)
         _choice("scores", self.scores, Scores)
         _choice("search", self.search, Search)
         _choice("metric", self.metric, Metric)

@@ -134,7 +134,7 @@ def overloaded(kind, budget):
     return {
         "harvest": sw.Harvest(sample=0.3, **common),
         "paper": sw.Harvest(
-            sample=0.3, scores="per-stream", search="double-sided", backlog="ignored", **common
+            sample=0.3, scores="per-stream", search="double-sided", throttle="rates", **common
         ),
         "memory": sw.Harvest(sample=0.3, memory=900, **common),
         "fixed": sw.Harvest(sample=0.3, fraction=0.3, **common),

@@ -66,12 +66,15 @@ def evaluate(counts, model):
 
 
 @kernel
-def output_of(counts, shares, model):
-    """Output of a setting that only a share of each direction's events follow."""
+def evaluate_shares(counts, shares, model):
+    """(cost, output) of a setting that only a share of each direction's events follow."""
+    cost = 0.0
     output = 0.0
     for i in range(counts.shape[0]):
-        output += shares[i] * _direction(i, counts, model)[1]
-    return output
+        c, o = _direction(i, counts, model)
+        cost += shares[i] * c
+        output += shares[i] * o
+    return cost, output
 
 
 @kernel

@@ -104,15 +104,20 @@ def full(known: HarvestModel) -> I64:
     return known.n.copy()
 
 
-def cost(counts: I64, known: HarvestModel) -> float:
-    """Comparisons per time."""
-    return float(kernels.evaluate(counts, known)[0])
+def cost(counts: I64, known: HarvestModel, shares: F64 | None = None) -> float:
+    """Comparisons per time, if a share of each direction's events look for partners."""
+    return _evaluate(counts, known, shares)[0]
 
 
 def output(counts: I64, known: HarvestModel, shares: F64 | None = None) -> float:
-    """Results per time, if a share of each direction's events look for partners."""
+    """Results per time."""
+    return _evaluate(counts, known, shares)[1]
+
+
+def _evaluate(counts: I64, known: HarvestModel, shares: F64 | None) -> tuple[float, float]:
     of = np.ones(len(counts)) if shares is None else shares
-    return float(kernels.output_of(counts, of, known))
+    spent, made = kernels.evaluate_shares(counts, of, known)
+    return float(spent), float(made)
 
 
 def choose(

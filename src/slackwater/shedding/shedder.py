@@ -25,6 +25,8 @@ from slackwater.shedding.throttle import Load, Throttle
 from slackwater.units import to_units
 
 _BISECTIONS = 8
+_LEARN_BIAS = 0.2  # weight of the last interval
+_MOST_BIAS = 5.0
 _MAY_WAIT = 0.25  # so much of the buffer is used in quiet times, so that the server never runs dry
 _MOST_MAY_WAIT = 0.25  # of Δ
 
@@ -51,12 +53,10 @@ class Shedder:
         self.every = to_units(asked.every, query.unit, "every")
         self.shed = new_shed(query, asked, ways)
         self._buffer = float(self.shed.number[places.BUFFER])
-        boost, may_wait = 1.0, None
+        may_wait = min(_MAY_WAIT * self._buffer / self.every, _MOST_MAY_WAIT)
+        self.throttle = Throttle("capacity")
         if isinstance(asked, Harvest):
-            boost = asked.boost
-            if asked.backlog == "drained":
-                may_wait = min(_MAY_WAIT * self._buffer / self.every, _MOST_MAY_WAIT)
-        self.throttle = Throttle(boost, may_wait)
+            self.throttle = Throttle(asked.throttle, asked.boost, may_wait)
         self._given = asked.fraction if isinstance(asked, RandomDrop) else None
         if self._given is not None:
             self.throttle.z = self._given
@@ -70,6 +70,8 @@ class Shedder:
         self._thinned = np.zeros(m, np.int64)  # at random, before it
         self._history: list[list[list[int]]] = [[] for _ in range(m)]  # [end, pushed, let in]
         self._compared = 0  # before it
+        self._counts = np.zeros((m, m - 1), np.int64)  # basic windows that are looked at
+        self._bias = 1.0  # by how much cost is underestimated
         self.full_cost = 0.0  # of the whole join, per unit of time
         self.kept = 1.0  # share of the results that is expected to be made
         self.cpu_needed: float | None = None  # so many times as much would make what is wanted
@@ -137,11 +139,9 @@ class Shedder:
         span = max(1, now - self._since)
         self._remember(now)
         if isinstance(self.asked, RandomDrop):
-            if isinstance(self.asked, Harvest) and self._given is None:
-                self.throttle.adapt(self._load(now, span))
             window = self._window(let_in=True)
             self.learning.close(0.5 ** (4 * span / max(*self._lengths, 1)), window)
-            self._set(span, wanted)
+            self._set(now, span, wanted)
         self._since = now
         self._backlog = self._waiting(now)
         self.shed.number[places.WORK] = 0.0
@@ -159,10 +159,28 @@ class Shedder:
         let_in = pushed - int((self.shed.dropped - self._dropped).sum())
         work, backlog = float(self.shed.number[places.WORK]), self._waiting(now)
         if work <= 0.0 or let_in == 0:
-            return Load(pushed, float(let_in), 0.0, backlog / span)
+            return Load(pushed, float(let_in), 0.0, math.inf, backlog / span)
         each = work / let_in
         consumed = let_in - (backlog - self._backlog) / each
-        return Load(pushed, consumed, each * pushed / span, backlog / span)
+        compared = int(self.shed.ctl[places.COMPARED]) - self._compared
+        possible = _ratio(compared / work, self._bias * self.full_cost)
+        return Load(pushed, consumed, backlog / each, possible, backlog / span)
+
+    def _correct(self, span: int, known: HarvestModel) -> None:
+        """Learn by how much the cost of settings is mistaken: what was done by what was expected.
+
+        Expected with what is known now, so that a change of rates is no mistake.
+        """
+        compared = int(self.shed.ctl[places.COMPARED]) - self._compared
+        whole = setting.cost(setting.full(known), known)
+        expected = whole
+        if self.is_shedding:
+            sample = float(self.shed.number[places.SAMPLE])
+            harvested = setting.cost(self._counts, known, self.shed.share)
+            expected = (1.0 - sample) * harvested + sample * self.throttle.z * whole
+        if compared > 0 and expected > 0.0:
+            seen = min(max(compared / span / expected, 1 / _MOST_BIAS), _MOST_BIAS)
+            self._bias *= (seen / self._bias) ** _LEARN_BIAS
 
     def _remember(self, now: int) -> None:
         left_out = self.shed.dropped - self._dropped + self.shed.thinned - self._thinned
@@ -179,22 +197,26 @@ class Shedder:
         column = 2 if let_in else 1
         return np.array([float(sum(entry[column] for entry in past)) for past in self._history])
 
-    def _rates(self, span: int, let_in: bool) -> F64:
-        column = 2 if let_in else 1
-        return np.array([past[-1][column] / span for past in self._history])
-
     # ---- what is left out
 
-    def _set(self, span: int, wanted: float | None) -> None:
+    def _set(self, now: int, span: int, wanted: float | None) -> None:
         drops = not isinstance(self.asked, Harvest)
-        window, rate = self._window(let_in=not drops), self._rates(span, let_in=not drops)
-        if self._ways.any_order:
-            self.orders = self.learning.orders(self.orders, self._ways.tied, window)
-            self._set_lookups()
+        window, rate = self._window(let_in=not drops), self._pushed / span
         known = self.model(rate, window)
+        if not drops:
+            self._correct(span, known)
+        if self._ways.any_order:
+            before = self.orders
+            self.orders = self.learning.orders(before, self._ways.tied, window)
+            if self.orders != before:
+                self._set_lookups()
+                known = self.model(rate, window)
         self.full_cost = setting.cost(setting.full(known), known)
-        if drops and self._given is None:
-            self.throttle.z = self._static()
+        if self._given is None:
+            # RandomDrop is static: dropped events are missing from the windows for as long as
+            # these are, and a throttle that answers to what waits would swing
+            load = self._load(now, span)
+            self.throttle.adapt(load._replace(waiting=0.0) if drops else load)
         z = self.throttle.z
         self.kept = 1.0
         self.cpu_needed = None if wanted is None else 1.0
@@ -204,25 +226,13 @@ class Shedder:
             return
         self.shed.ctl[places.SHEDDING] = z < 1.0
         if z < 1.0:
-            counts, self.shed.share[:], self.kept = self._harvest(z, known)
+            self._counts, self.shed.share[:], self.kept = self._harvest(z, known)
             for i, order in enumerate(self.orders):
                 for j, s in enumerate(order):
                     best = setting.ranking(self.learning.scores(i, s))
-                    self.look_at(i, s, best[: counts[i, j]].tolist())
+                    self.look_at(i, s, best[: self._counts[i, j]].tolist())
             if wanted is not None and self.kept < wanted:
                 self.cpu_needed = self._fraction_for(wanted, known) / z
-
-    def _static(self) -> float:
-        """What can be done of the whole, for the baseline: capacity by expected cost.
-
-        Dropped events are missing from the windows for as long as these are; a throttle that
-        answers to what it sees would swing.
-        """
-        work = float(self.shed.number[places.WORK])
-        compared = int(self.shed.ctl[places.COMPARED]) - self._compared
-        if work <= 0.0 or compared <= 0:
-            return 1.0
-        return min(1.0, _ratio(compared / work, self.full_cost))
 
     def _set_shredding(self, z: float, known: HarvestModel) -> None:
         """An event in the sample does z of the work: of the first step, or of all alike."""
@@ -353,6 +363,8 @@ class Shedder:
             "interval": [self._since, self._backlog, self._pushed.tolist(), self._compared],
             "before": [self._dropped.tolist(), self._thinned.tolist()],
             "history": self._history,
+            "counts": self._counts.tolist(),
+            "bias": self._bias,
             "expected": [self.full_cost, self.kept, self.cpu_needed],
         }
 
@@ -381,6 +393,8 @@ class Shedder:
         self._pushed[:] = pushed
         self._dropped, self._thinned = (np.array(counts) for counts in state["before"])
         self._history = state["history"]
+        self._counts = np.array(state["counts"])
+        self._bias = state["bias"]
         self.full_cost, self.kept, self.cpu_needed = state["expected"]
 
 

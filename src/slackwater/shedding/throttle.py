@@ -1,14 +1,14 @@
 """The throttle: which share z of the full join's work can be done (GrubJoin III-A).
 
->>> throttle = Throttle(boost=1.2, may_wait=0.1)
->>> load = Load(pushed=100, consumed=50.0, asked=2.0, waiting=1.0)
->>> round(throttle.adapt(load), 3)  # there is time for 0.1 Δ, and twice Δ was asked for
-0.05
->>> round(throttle.adapt(Load(pushed=100, consumed=100.0, asked=0.5, waiting=0.0)), 3)
-0.06
->>> printed = Throttle(boost=1.2, may_wait=None)
->>> printed.adapt(load), printed.adapt(load)
-(0.5, 0.25)
+>>> load = Load(pushed=100, consumed=50.0, left=50.0, possible=0.25, waiting=0.2)
+>>> Throttle("rates", boost=1.2).adapt(load)  # half of what came was done
+0.5
+>>> Throttle("backlog", boost=1.2).adapt(load)  # and half of it is still to be done
+0.3333333333333333
+>>> Throttle("capacity", boost=1.2, may_wait=0.2).adapt(load)  # a quarter can be done in Δ
+0.25
+>>> Throttle("rates", boost=1.2, z=0.5).adapt(load._replace(consumed=100.0))
+0.6
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from slackwater.shed import Rule
+
 _SMALLEST = 1e-4  # z is above 0: something must be learnt always
-_LARGEST_CUT = 0.05  # of z at once
+_LEAST_TIME = 0.1  # of Δ is always used, whatever waits
 
 
 class Load(NamedTuple):
@@ -25,33 +27,35 @@ class Load(NamedTuple):
 
     pushed: int  # events that came
     consumed: float  # events that were done with
-    asked: float  # time that all of them would have taken, by Δ
-    waiting: float  # time that what waits will take, by Δ
+    left: float  # events that wait
+    possible: float  # the z whose work would take all of Δ
+    waiting: float  # the time that what waits will take, by Δ
 
 
 @dataclass
 class Throttle:
     """z and how it moves.
 
-    The paper's rule (`may_wait` is None) compares rates: β is what was consumed by what came, and z
-    falls by that factor, or rises by `boost` when β is 1. It never works off what waits. Ours asks
-    how much time the next Δ has: Δ itself, less what waits, plus what `may_wait` (both by Δ; the
-    server must not run dry), and moves z by that time over the time that was asked for.
+    The paper's rule, ``"rates"``, compares what was consumed with what came: z falls by that factor
+    β, or rises by `boost` when β is 1. It never works off what waits; ``"backlog"`` adds that to
+    what came. Both hear of a change when it is over. Ours, ``"capacity"``, goes by what the join
+    costs now: the next Δ has its own time, less what waits, plus what `may_wait` (by Δ), so that
+    the server does not run dry. It needs no boost: it knows how far it can go.
     """
 
-    boost: float
-    may_wait: float | None = None
+    rule: Rule
+    boost: float = 1.2
+    may_wait: float = 0.0
     z: float = 1.0
 
     def adapt(self, load: Load) -> float:
         """The next z."""
-        if self.may_wait is None:
-            performance = load.consumed / load.pushed if load.pushed else 1.0  # β
-            factor = performance if performance < 1.0 else self.boost
-        elif load.asked > 0.0:
-            factor = (1.0 + self.may_wait - load.waiting) / load.asked
-            factor = min(max(factor, _LARGEST_CUT), self.boost)
+        if self.rule == "capacity":
+            time = max(1.0 + self.may_wait - load.waiting, _LEAST_TIME)
+            z = time * load.possible
         else:
-            factor = self.boost
-        self.z = min(1.0, max(_SMALLEST, factor * self.z))
+            came = load.pushed + (load.left if self.rule == "backlog" else 0.0)
+            performance = load.consumed / came if came else 1.0  # β
+            z = self.z * (performance if performance < 1.0 else self.boost)
+        self.z = min(1.0, max(_SMALLEST, z))
         return self.z
