@@ -14,6 +14,8 @@ finds more than a buffer's worth of work waiting is not let in.
 
 from __future__ import annotations
 
+import math
+
 from slackwater.kernels.count import candidates, run_of
 from slackwater.kernels.frame import TIME, window_low_ts
 from slackwater.kernels.jit import part
@@ -187,7 +189,7 @@ def _shredded(piece, phase, fraction, begin, end):
     """The next piece of a window of which a share is looked at, and its number; or an empty one."""
     spacing = PIECE / fraction
     while True:
-        first = int((piece - 1 + _mixed(phase)) * spacing)
+        first = int(math.floor((piece - 1 + _mixed(phase)) * spacing))
         piece += 1
         if begin + first >= end:
             return end, end, piece
