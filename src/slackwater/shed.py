@@ -10,7 +10,7 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -50,8 +50,8 @@ class TailDrop:
 
     def __post_init__(self) -> None:
         if self.budget is not None:
-            _number("budget", self.budget, "above 0", self.budget > 0)
-        _number("usage", self.usage, "above 0 and at most 1", 0 < self.usage <= 1)
+            _number("budget", self.budget, "above 0", lambda x: x > 0)
+        _number("usage", self.usage, "above 0 and at most 1", lambda x: 0 < x <= 1)
 
     def check(self, unit: TimeUnit, lengths: tuple[int | None, ...]) -> None:
         """Raise what only the query can tell: its time unit and the lengths of its windows."""
@@ -81,9 +81,9 @@ class RandomDrop(TailDrop):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number("sample", self.sample, "above 0 and below 1", 0 < self.sample < 1)
+        _number("sample", self.sample, "above 0 and below 1", lambda x: 0 < x < 1)
         if self.fraction is not None:
-            _number("fraction", self.fraction, "above 0 and at most 1", 0 < self.fraction <= 1)
+            _number("fraction", self.fraction, "above 0 and at most 1", lambda x: 0 < x <= 1)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Harvest(RandomDrop):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _number("boost", self.boost, "above 1", self.boost > 1)
+        _number("boost", self.boost, "above 1", lambda x: x > 1)
         _choice("throttle", self.throttle, Rule)
         _choice("scores", self.scores, Scores)
         _choice("search", self.search, Search)
@@ -188,8 +188,8 @@ def shedding_from_dict(plain: Mapping[str, Any] | str) -> Any:
     return SHEDDINGS[given.pop("kind")](**given)
 
 
-def _number(name: str, value: Any, allowed: str, good: bool) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not good:
+def _number(name: str, value: Any, allowed: str, is_good: Callable[[float], bool]) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_good(value):
         msg = f"{name} must be {allowed}, got {value!r}"
         raise QueryError(msg)
 

@@ -58,6 +58,25 @@ def spark(
     _finish("bench spark", lines, json, seed, quick)
 
 
+@app.command()
+def overload(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+) -> None:
+    """Give the join three times what this machine can do; takes about six minutes."""
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from slackwater.lab.overload_bench import CASES, Setting
+
+    with TemporaryDirectory() as folder:
+        setting = Setting(seed, quick, Path(folder))
+        cases = progress([(case.title, case) for case in CASES], "bench overload", quiet=json)
+        lines = [line for case in cases for line in case.measure(setting)]
+    _finish("bench overload", lines, json, seed, quick)
+
+
 def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:
     """Show the figures; fail if one of them is not as promised."""
     from slackwater.lab.figures import sheet

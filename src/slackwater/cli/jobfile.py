@@ -27,6 +27,7 @@ from slackwater.goal import (
     Slack,
 )
 from slackwater.query import Query, Stream, Tuples, join
+from slackwater.shed import Asked, Harvest, RandomDrop, Shedding, TailDrop
 from slackwater.units import TimeUnit, to_units
 from slackwater.window_query import AnyQuery, WindowQuery, window
 
@@ -42,6 +43,9 @@ _WINDOW = tuple(field.name for field in fields(WindowQuery) if field.name != "st
 _STREAM = ("name", "ts", "window", "format", "schema", "path", "options", "select", "where")
 _SINK = ("format", "path", "options", "select", "partition_by")
 
+_SHEDDING: dict[str, type[Shedding]] = {
+    "harvest": Harvest, "random-drop": RandomDrop, "tail-drop": TailDrop,
+}  # fmt: skip
 _NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
 # Goals with options: the key that says which one it is holds the value of its first field.
 _GOALS: dict[str, type[Goal]] = {
@@ -208,7 +212,7 @@ def _spark(table: Table) -> tuple[int | None, dict[str, str]]:
 def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
     joining.duration("slide", unit)
     joining.duration("retention", unit)
-    given = joining.given | {"goal": _goal(joining, unit)}
+    given = joining.given | {"goal": _goal(joining, unit), "shed": _shed(joining, unit)}
     return joining.checked(lambda: join(*streams, **given))
 
 
@@ -257,6 +261,23 @@ def _goal(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
     if isinstance(made, Recall | InputQuantile | Latency):
         table.checked(lambda: made.check(unit))
     return made
+
+
+def _shed(joining: Table, unit: TimeUnit) -> Asked:
+    """``"adaptive"``, ``"off"``, or a table of settings with the name of the method."""
+    given = joining.given.get("shed", "off")
+    if given in ("adaptive", "off"):
+        return given  # type: ignore[no-any-return]
+    method = given.get("method", "harvest") if isinstance(given, dict) else None
+    if method not in _SHEDDING:
+        listed = ", ".join(map(repr, _SHEDDING))
+        joining.refuse("shed", f"'adaptive', 'off' or a table with a method: {listed}")
+    kind = _SHEDDING[method]
+    types = {field.name: str(field.type) for field in fields(kind)}
+    table = Table(f"{joining.where} shed:", given, ("method", *types))
+    for name, value in given.items():
+        _check_goal_option(table, name, types.get(name, ""), value, unit)
+    return table.checked(lambda: kind(**{n: v for n, v in given.items() if n != "method"}))
 
 
 def _check_goal_option(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> None:

@@ -349,7 +349,9 @@ class Engine(ShardEngine[Query, Reorder]):
             total.while_shedding += produced
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
-        return None if self.shedder is None else metrics_of(self.shedder, self.counters)
+        if self.shedder is None:
+            return None
+        return metrics_of(self.shedder, self.counters, self.reorder.top)
 
     def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
         """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""

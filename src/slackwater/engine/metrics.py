@@ -48,6 +48,7 @@ class SheddingMetrics:
     missed: int  # results that were left out since the start, an estimate
     missed_error: float  # two standard errors of it
     lost_error: float  # the same of `Metrics.lost`, which is exact as long as nothing is shed
+    backlog: float  # how long the work that waits will take: so much later than needed is a result
     evicted: int  # events that left the windows early for want of memory
     cpu_needed: float | None  # with a recall goal: so many times the CPU would keep the promise
 

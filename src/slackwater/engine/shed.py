@@ -43,7 +43,7 @@ def wanted(goal: Goal, statistics: Statistics | None) -> float | None:
     return min(1.0, goal.target * found / statistics.produced) if statistics.produced else None
 
 
-def metrics_of(shedder: Shedder, counters: Counters) -> SheddingMetrics:
+def metrics_of(shedder: Shedder, counters: Counters, now: int) -> SheddingMetrics:
     """What is told about load shedding."""
     number = shedder.shed.number
     missed = float(number[places.WOULD_MAKE]) - counters.while_shedding
@@ -55,6 +55,7 @@ def metrics_of(shedder: Shedder, counters: Counters) -> SheddingMetrics:
         missed=max(0, round(missed)),
         missed_error=2.0 * float(number[places.WOULD_MAKE_VARIANCE]) ** 0.5,
         lost_error=2.0 * float(number[places.LOST_VARIANCE]) ** 0.5,
+        backlog=shedder.backlog(now),
         evicted=counters.evicted,
         cpu_needed=shedder.cpu_needed,
     )

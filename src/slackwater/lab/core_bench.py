@@ -16,6 +16,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.engine import Engine
@@ -27,8 +28,11 @@ from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
 from slackwater.lab import window_bench
 from slackwater.lab.figures import Line
+from slackwater.lab.harvest import random_case, seconds_of
+from slackwater.lab.overload import Workload, query_of
 from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater.query import Query, Stream, join
+from slackwater.shedding import setting as harvest
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
 _QUICK = 50  # so many times less data
@@ -247,6 +251,46 @@ def _slack_buffer(setting: Setting) -> Iterator[Line]:
     yield Line("slack buffer, slowest by fastest", _round(slowest), "times", ceiling=ceiling)
 
 
+def _idle_shedding(setting: Setting) -> Iterator[Line]:
+    """What it costs that load could be shed, when there is CPU to spare."""
+    condition, tables = _epsilon(setting)
+    for name, query, data in (
+        ("materialising", *_pairs(setting, "*")),
+        ("counting", *_pairs(setting, "count")),
+        ("an ε-join of three", condition, tables),
+    ):
+        off = Timed(query, data)
+        on = Timed(replace(query, shed="adaptive"), data)
+        for _ in range(2 * setting.runs):  # in turns
+            off.run()
+            on.run()
+        slower = _round(on.best / off.best)
+        ceiling = setting.at_most(1.03)
+        yield Line(f"shedding at z = 1, {name}: time", slower, "times", ceiling=ceiling)
+
+
+def _epsilon(setting: Setting) -> tuple[Query, dict[str, pa.Table]]:
+    """The join of GrubJoin VI-B, all of it."""
+    work = Workload(rates=(150.0,), seconds=setting.size(60) or 2)
+    tables = work.tables(setting.seed)
+    return query_of(3, "off"), {
+        name: table.append_column("arrival", table["ts"]) for name, table in tables.items()
+    }
+
+
+def _harvest_setting(setting: Setting) -> Iterator[Line]:
+    """How long it takes to set the harvest fractions; the paper needs 10 ms for m = 5."""
+    rng = np.random.default_rng(setting.seed)
+    for m, n, ceiling in ((3, 10, 0.1), (5, 20, 1.0)):
+        cases = [random_case(rng, m, n, correlated=True) for _ in range(20)]
+        slowest = 0.0
+        for known in cases:
+            budget = 0.25 * harvest.cost(harvest.full(known), known)
+            slowest = max(slowest, seconds_of(partial(harvest.choose, known, budget), 0.005))
+        name = f"harvest fractions, m = {m}, n = {n}"
+        yield Line(name, _round(1000 * slowest), "ms", ceiling=setting.at_most(ceiling))
+
+
 class Clocked:
     """A controller that notes how long it took."""
 
@@ -285,6 +329,8 @@ CASES = (
     Case("choosing K", _adaptation),
     Case("a window over one stream", _sliding),
     Case("a long slack buffer", _slack_buffer),
+    Case("shedding that is not needed", _idle_shedding),
+    Case("setting harvest fractions", _harvest_setting),
     Case("cold start", _cold_start),
     Case(
         "ten times the window, counting",

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
-from slackwater.kernels import shed as places
 from slackwater.kernels.records import F64, I64
 from slackwater.query import Query, Stream, join
 from slackwater.shed import Asked
@@ -122,12 +121,11 @@ def run(query: Query, tables: dict[str, pa.Table], reset_at: int | None = None) 
 
 
 def _state(engine: Engine) -> Sequence[float]:
-    metrics, shedder = engine.metrics(), engine.shedder
-    if shedder is None:
+    metrics = engine.metrics()
+    told = metrics.shedding
+    if told is None:
         return 1.0, 0.0, 0.0, 0.0, metrics.arrivals
-    backlog = max(0.0, float(shedder.shed.number[places.FREE_AT]) - engine.reorder.top) / SECOND
-    compared = int(shedder.shed.ctl[places.COMPARED])
-    return shedder.throttle.z, backlog, metrics.shed, compared, metrics.arrivals
+    return told.throttle, told.backlog / SECOND, metrics.shed, told.comparisons, metrics.arrivals
 
 
 def _by_second(total: F64) -> I64:

@@ -143,7 +143,7 @@ class Shedder:
             self.learning.close(0.5 ** (4 * span / max(*self._lengths, 1)), window)
             self._set(now, span, wanted)
         self._since = now
-        self._backlog = self._waiting(now)
+        self._backlog = self.backlog(now)
         self.shed.number[places.WORK] = 0.0
         self._pushed[:] = 0
         self._dropped = self.shed.dropped.copy()
@@ -151,13 +151,14 @@ class Shedder:
         self._compared = int(self.shed.ctl[places.COMPARED])
         self._tell(now)
 
-    def _waiting(self, now: int) -> float:
+    def backlog(self, now: int) -> float:
+        """How long the work that waits will take."""
         return max(0.0, float(self.shed.number[places.FREE_AT]) - now)
 
     def _load(self, now: int, span: int) -> Load:
         pushed = int((self._pushed - (self.shed.thinned - self._thinned)).sum())
         let_in = pushed - int((self.shed.dropped - self._dropped).sum())
-        work, backlog = float(self.shed.number[places.WORK]), self._waiting(now)
+        work, backlog = float(self.shed.number[places.WORK]), self.backlog(now)
         if work <= 0.0 or let_in == 0:
             return Load(pushed, float(let_in), 0.0, math.inf, backlog / span)
         each = work / let_in
@@ -343,7 +344,7 @@ class Shedder:
 
     def _tell(self, now: int | None = None) -> None:
         """Let the join take its short cut when nothing is shed or charged."""
-        full = now is not None and self._waiting(now) > self.shed.number[places.BUFFER]
+        full = now is not None and self.backlog(now) > self.shed.number[places.BUFFER]
         sheds = self.throttle.z < 1.0
         free = self.is_told and self.memory is None and not full and not sheds
         self.shed.ctl[places.IDLE] = self._ways.short_cut and free

@@ -11,7 +11,7 @@ from operator import add
 from typing import TYPE_CHECKING, get_args
 
 from slackwater.engine.checks import REASONS
-from slackwater.engine.metrics import State
+from slackwater.engine.metrics import SheddingMetrics, State
 from slackwater.goal import Goal, Recall
 from slackwater.query import Query
 from slackwater.spark.job import Job
@@ -32,6 +32,8 @@ _SHARD: dict[str, str] = {
     "shards": "sum", "produced": "sum", "lost": "sum", "lost_unknown": "sum", "slack": "max",
     "max_delay": "max", "max_lateness": "max", "stored": "sum", "copies": "sum",
     "state_bytes": "sum", "restored": "sum", "refused_commands": "max", "target": "max",
+    "missed": "sum", "missed_error": "sum", "evicted": "sum", "backlog": "max",
+    "throttle": "min",
 }  # fmt: skip
 _COUNTS = ("arrivals", "in_order", "late_kept", "late_dropped", "buffered", "shed", "behind")
 _REASONS = tuple(reason.replace(" ", "_") for reason in REASONS[1:])
@@ -52,7 +54,7 @@ def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
     own = [
         1, metrics.produced, metrics.lost, metrics.lost_unknown, metrics.slack, metrics.max_delay,
         metrics.max_lateness, metrics.stored, copies, shard.notes.state_bytes, int(restored),
-        refused, _target(shard.engine.query.goal),
+        refused, _target(shard.engine.query.goal), *_shedding(metrics.shedding),
     ]  # fmt: skip
     for s, stream in enumerate(metrics.streams.values()):
         counts = [getattr(stream, name) for name in _COUNTS[:-1]] + [shard.notes.behind[s]]
@@ -60,7 +62,16 @@ def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
         own += counts if shard.counts(s) else [0] * len(counts)
         time = _UNKNOWN if stream.local_time is None else stream.local_time
         own += [time, _STATES.index(stream.state)]
-    return own
+    return [*own, shard.number]
+
+
+def _shedding(shed: SheddingMetrics | None) -> list[int]:
+    if shed is None:
+        return [0, 0, 0, 0, _ONE]
+    return [
+        shed.missed, round(shed.missed_error**2), shed.evicted, round(shed.backlog),
+        round(_ONE * shed.throttle),
+    ]  # fmt: skip
 
 
 def _target(goal: Goal) -> int:
@@ -83,13 +94,16 @@ def observed(job: Job) -> list[Column]:
     totals = {
         name: reduce(add, [folded[name] for folded in of_stream]) for name in (*_COUNTS, *_REASONS)
     }
-    true = of_shard["produced"] + of_shard["lost"]
+    true = of_shard["produced"] + of_shard["lost"] + of_shard["missed"]
     columns = {
         **{name: totals[name] for name in _COUNTS},
         "rejected": _rejected(totals),
         **of_shard,
         "recall": F.when(_has_recall(job) & (true > 0), of_shard["produced"] / true),
         "target": F.when(of_shard["target"] > 0, of_shard["target"] / _ONE),
+        "missed_error": F.sqrt(of_shard["missed_error"]),
+        "throttle": of_shard["throttle"] / _ONE,
+        "throttles": F.array(*map(_throttle_of, range(job.partitioning.shards))),
         "streams": F.struct(
             *(
                 _stream(folded).alias(n)
@@ -98,6 +112,15 @@ def observed(job: Job) -> list[Column]:
         ),
     }
     return [column.alias(name) for name, column in columns.items()]
+
+
+def _throttle_of(shard: int) -> Column:
+    """The throttle of one shard; null if it had no work."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    numbers, place = F.col("numbers"), list(_SHARD).index("throttle")
+    own = F.element_at(numbers, -1) == shard
+    return F.max(F.when(own, numbers[place] / _ONE))
 
 
 def _has_recall(job: Job) -> Column:
