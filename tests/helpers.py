@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from naive import Event, Tuples, join, pipeline, reorder, truth
+from naive import Event, Tuples, cosine, dot, join, l2, pipeline, reorder, truth
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.engine import Engine
 from slackwater.events import Batch
@@ -62,6 +62,26 @@ THETA = {  # a few fixed predicates, so that each is compiled once
 }
 
 
+def vector(e):
+    """The vector of an event, in conditions over vectors; some are zero."""
+    _, x, y = e.values
+    return [x - 1, y - 1, e.arrival % 5 - 2]
+
+
+VECTORS = {  # each stream has lists of another type
+    2: ("cosine(a.v, b.v) > 0.65", lambda a, b: cosine(vector(a), vector(b)) > 0.65),
+    3: (
+        "cosine(a.v, b.v) > 0.1 and l2(b.v, c.v) < 3 and dot(a.v, c.v) <= a.x",
+        lambda a, b, c: (
+            cosine(vector(a), vector(b)) > 0.1
+            and l2(vector(b), vector(c)) < 3
+            and dot(vector(a), vector(c)) <= a.values[1]
+        ),
+    ),
+}
+LISTS = (pa.list_(pa.float64()), pa.list_(pa.float32(), 3), pa.large_list(pa.int8()))
+
+
 @cache
 def graph(kind, m):
     """The join condition of one kind over m streams."""
@@ -76,6 +96,8 @@ def graph(kind, m):
         return _edges([((j - 1, "k"), (j, "x")) for j in range(1, m)], m)
     if kind == "cross":
         return Graph(None, None, lambda *r: True, ((),) * m)
+    if kind == "vectors":
+        return Graph(None, *VECTORS[m], ((),) * m)
     text, holds = THETA[m]
     if kind == "function":
         return Graph(None, near, holds, ((),) * m)
@@ -159,7 +181,7 @@ def naive_losses(case):
 
 def tables(case):
     """One table per stream; by the column arr the engine sees the arrivals in the case's order."""
-    return {
+    found = {
         NAMES[j]: pa.table(
             {
                 "ts": pa.array([e.ts for e in case.events if e.stream == j], pa.int64()),
@@ -173,13 +195,19 @@ def tables(case):
         )
         for j in range(case.m)
     }
+    if case.kind == "vectors":
+        for j, (name, table) in enumerate(found.items()):
+            vectors = [vector(e) for e in case.events if e.stream == j]
+            found[name] = table.append_column("v", pa.array(vectors, LISTS[j]))
+    return found
 
 
 def engine_query(case, **options):
     """The case's query."""
     windows = [sw.Tuples(w) if isinstance(w, Tuples) else w for w in case.windows]
+    more = {"vectors": {"v": 3}} if case.kind == "vectors" else {}
     return sw.join(
-        *(sw.Stream(n, ts="ts", window=w) for n, w in zip(NAMES, windows, strict=False)),
+        *(sw.Stream(n, ts="ts", window=w, **more) for n, w in zip(NAMES, windows, strict=False)),
         on=case.graph.on,
         where=case.graph.where,
         goal=sw.MaxSlack() if case.slack is None else sw.Slack(case.slack),

@@ -1,7 +1,7 @@
 """The oracle: what a query means and what the pipeline does, naive so that it is plainly right."""
 
 from itertools import product
-from math import inf
+from math import inf, sqrt
 from typing import NamedTuple
 
 
@@ -98,3 +98,19 @@ def pipeline(events, windows, on, *rule, late_probe="none", **disorder):
     """Both together: what a shard produces, and its late events."""
     steps = reorder(events, hold_ties=Tuples in map(type, windows), **disorder)
     return join((e for left, *_ in steps for e in left), windows, on, *rule, late_probe=late_probe)
+
+
+def dot(u, v):
+    """The sum of the products of the components."""
+    return sum(x * y for x, y in zip(u, v, strict=True))
+
+
+def l2(u, v):
+    """The Euclidean distance."""
+    return sqrt(sum((x - y) ** 2 for x, y in zip(u, v, strict=True)))
+
+
+def cosine(u, v):
+    """The cosine of the angle; 0 if there is none, because a vector is zero."""
+    norms = sqrt(dot(u, u)) * sqrt(dot(v, v))
+    return dot(u, v) / norms if norms else 0.0

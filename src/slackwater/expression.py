@@ -1,14 +1,17 @@
 """Conditions as text: ``abs(quotes.px - trades.px) < 1 and quotes.size > 0``.
 
 The grammar is a small part of Python's: numbers, ``stream.column``, arithmetic, comparisons,
-``and``/``or``/``not`` and the functions listed here. It is split at its top-level ``and`` into
-parts, so that each part is tried as soon as its streams are bound.
+``and``/``or``/``not`` and the functions listed here, three of which take columns of vectors. It is
+split at its top-level ``and`` into parts, so that each part is tried as soon as its streams are
+bound.
 
 >>> condition = Expression.parse("dist(a.x, a.y, b.x, b.y) < 5 and a.x > 0")
 >>> [sorted(part.streams) for part in condition.parts]
 [['a', 'b'], ['a']]
 >>> sorted(condition.columns)
 [('a', 'x'), ('a', 'y'), ('b', 'x'), ('b', 'y')]
+>>> Expression.parse("cosine(a.v, b.v) > 0.8").parts[0].calls
+frozenset({VectorCall(function='cosine', left=('a', 'v'), right=('b', 'v'))})
 """
 
 from __future__ import annotations
@@ -16,13 +19,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from slackwater.errors import QueryError
 
+Column = tuple[str, str]  # stream and column
+
+VECTOR_FUNCTIONS = ("dot", "cosine", "l2")  # each takes two columns of vectors
 FUNCTIONS = {
     "abs": 1, "min": None, "max": None, "dist": 4, "sqrt": 1, "exp": 1, "log": 1, "floor": 1,
     "ceil": 1, "sin": 1, "cos": 1, "tan": 1, "atan2": 2, "hypot": 2,
+    **dict.fromkeys(VECTOR_FUNCTIONS, 2),
 }  # fmt: skip
 _NODES = (
     ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp, ast.Add,
@@ -31,31 +38,47 @@ _NODES = (
 )  # fmt: skip
 
 
+class VectorCall(NamedTuple):
+    """A function of two vectors."""
+
+    function: str
+    left: Column
+    right: Column
+
+
 @dataclass(frozen=True)
 class Part:
     """One of the conditions that are joined by ``and``."""
 
     source: str
-    columns: frozenset[tuple[str, str]]
+    numbers: frozenset[Column]  # the columns it reads as numbers
+    calls: frozenset[VectorCall]  # and where it reads vectors
+
+    @property
+    def columns(self) -> frozenset[Column]:
+        """All columns it reads."""
+        return self.numbers.union(*((call.left, call.right) for call in self.calls))
 
     @property
     def streams(self) -> frozenset[str]:
         """The streams it reads."""
         return frozenset(stream for stream, _ in self.columns)
 
-    def renamed(self, variables: Mapping[tuple[str, str], str]) -> str:
-        """The source with each ``stream.column`` replaced by a plain variable."""
+    def rewritten(self, sources: Mapping[Column | VectorCall, str]) -> str:
+        """The source with each ``stream.column`` and each function of vectors replaced."""
         tree = ast.parse(self.source, mode="eval")
-        return ast.unparse(_Rename(variables).visit(tree))
+        return ast.unparse(_Rewrite(sources).visit(tree))
 
 
-class _Rename(ast.NodeTransformer):
-    def __init__(self, variables: Mapping[tuple[str, str], str]) -> None:
-        self._variables = variables
+class _Rewrite(ast.NodeTransformer):
+    def __init__(self, sources: Mapping[Column | VectorCall, str]) -> None:
+        self._sources = sources
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802  the visitor's own name
-        column = _column(node)
-        return node if column is None else ast.Name(self._variables[column])
+    def visit(self, node: ast.AST) -> ast.AST:
+        found = _vector_call(node) or _column(node)
+        if found is None:
+            return self.generic_visit(node)
+        return ast.parse(self._sources[found], mode="eval").body
 
 
 @dataclass(frozen=True)
@@ -66,7 +89,7 @@ class Expression:
     parts: tuple[Part, ...]
 
     @property
-    def columns(self) -> frozenset[tuple[str, str]]:
+    def columns(self) -> frozenset[Column]:
         """All (stream, column) pairs it reads."""
         return frozenset().union(*(part.columns for part in self.parts))
 
@@ -81,7 +104,9 @@ class Expression:
             raise QueryError(msg) from error
         _check(body, text)
         tops = body.values if _is_and(body) else [body]
-        parts = tuple(Part(ast.unparse(top), frozenset(_columns(top))) for top in tops)
+        parts = tuple(
+            Part(ast.unparse(top), frozenset(_numbers(top)), frozenset(_calls(top))) for top in tops
+        )
         return cls(text, parts)
 
 
@@ -89,17 +114,37 @@ def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:
     return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
 
 
-def _column(node: ast.AST) -> tuple[str, str] | None:
+def _column(node: ast.AST) -> Column | None:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return node.value.id, node.attr
     return None
 
 
-def _columns(node: ast.AST) -> Iterator[tuple[str, str]]:
-    for inner in ast.walk(node):
-        column = _column(inner)
-        if column is not None:
-            yield column
+def _vector_call(node: ast.AST) -> VectorCall | None:
+    """The function of vectors that a checked node is."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in VECTOR_FUNCTIONS
+    ):
+        left, right = map(_column, node.args)
+        if left is not None and right is not None:
+            return VectorCall(node.func.id, left, right)
+    return None
+
+
+def _calls(node: ast.AST) -> Iterator[VectorCall]:
+    return filter(None, map(_vector_call, ast.walk(node)))
+
+
+def _numbers(node: ast.AST) -> Iterator[Column]:
+    """The columns outside of functions of vectors."""
+    column = _column(node)
+    if column is not None:
+        yield column
+    elif _vector_call(node) is None:
+        for child in ast.iter_child_nodes(node):
+            yield from _numbers(child)
 
 
 def _check(node: ast.AST, text: str) -> None:
@@ -138,3 +183,8 @@ def _check_call(node: ast.Call, text: str) -> None:
     if takes is not None and len(node.args) != takes:
         msg = f"where: {name} takes {takes} arguments, got {len(node.args)} in {text!r}"
         raise QueryError(msg)
+    for argument in node.args if name in VECTOR_FUNCTIONS else ():
+        if _column(argument) is None:
+            got = ast.unparse(argument)
+            msg = f"where: {name} takes columns of vectors, stream.column, got {got} in {text!r}"
+            raise QueryError(msg)

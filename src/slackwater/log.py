@@ -24,16 +24,17 @@ from slackwater.kernels.records import I32, I64, KEY, STREAM, TS, U8, Arrivals, 
 
 _BY_COLUMN = ("ints", "floats")  # these have events along their second axis
 _FEWEST = 1024
+_NARROW = 16  # numbers that an event has anyway, about
 
 
 class Log:
     """Arrivals with ``base <= number < end``.
 
     `keys`, `ints` and `floats` tell how many key columns an event has and how many columns of
-    either kind `where` reads.
+    either kind `where` reads, `vectors` how many components all of its vectors have together.
     """
 
-    def __init__(self, keys: int = 1, ints: int = 0, floats: int = 0) -> None:
+    def __init__(self, keys: int = 1, ints: int = 0, floats: int = 0, vectors: int = 0) -> None:
         self.base = 0
         self.end = 0
         self._arrays: dict[str, NDArray[Any]] = {
@@ -43,7 +44,13 @@ class Log:
             "delay": np.zeros(_FEWEST, np.int64),
             "ints": np.zeros((ints, _FEWEST), np.int64),
             "floats": np.zeros((floats, _FEWEST), np.float64),
+            "vectors": np.zeros((_FEWEST, vectors), np.float64),
         }
+
+    @property
+    def breadth(self) -> int:
+        """How many times larger than others its events are because of their vectors."""
+        return 1 + int(self._arrays["vectors"].shape[1]) // _NARROW
 
     @property
     def size(self) -> int:
@@ -106,7 +113,7 @@ class Log:
         """
         first, new = self.end, slice(self.size, self.size + len(ts))
         if not self.has_room(len(ts)):
-            self._grow(4 * (self.size + len(ts)))
+            self._grow(4, len(ts))
         self.end += len(ts)
         event = self._arrays["event"]
         event[new, TS] = ts
@@ -125,7 +132,7 @@ class Log:
     ) -> int:
         """Add the good ones of `rows` in turns; return how many were bad (see the kernel)."""
         if not self.has_room(len(turns)):
-            self._grow(8 * (self.size + len(turns)))
+            self._grow(8, len(turns))
         records = self.records()
         size, n_bad = intake.interleave(
             self.size, turns, arrival, at, first_row, rows, records, bad
@@ -144,7 +151,12 @@ class Log:
                     array[: kept.stop - kept.start] = array[kept].copy()
             self.base = oldest
 
-    def _grow(self, capacity: int) -> None:
+    def _grow(self, times: int, n: int) -> None:
+        """Have room for `n` more events `times` over, so that this is rare; long vectors cost more.
+
+        With twice the room a trim still makes place for as many events as it moves.
+        """
+        capacity = (times if self.breadth == 1 else 2) * (self.size + n)
         for name, array in self._arrays.items():
             if name in _BY_COLUMN:
                 grown = np.zeros((len(array), capacity), array.dtype)

@@ -83,12 +83,16 @@ class Stream:
         unit, a timedelta, or a tuple-count window, ``"100 tuples"``.
     order_by
         The same as `ts`, for a column that is not a time: a number that mostly grows.
+    vectors
+        How long the vectors are that `where` compares, by column: ``{"embedding": 512}``. Lists of
+        a fixed size need not be here: their type says it.
     """
 
     name: str
     ts: str = ""
     window: Duration | Tuples | None = None
     order_by: InitVar[str | None] = None
+    vectors: Mapping[str, int] | tuple[tuple[str, int], ...] = ()  # is the latter, by name
 
     def __post_init__(self, order_by: str | None) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -106,6 +110,23 @@ class Stream:
             tuples = _TUPLES.fullmatch(self.window)
             if tuples:
                 object.__setattr__(self, "window", Tuples(int(tuples[1])))
+        object.__setattr__(self, "vectors", self._lengths())
+
+    def _lengths(self) -> tuple[tuple[str, int], ...]:
+        """Lengths of vectors in the order of their names."""
+        try:
+            lengths = dict(self.vectors)
+        except (TypeError, ValueError):  # neither a mapping nor pairs
+            lengths = {"": 0}
+        for column, length in lengths.items():
+            is_whole = isinstance(length, int) and not isinstance(length, bool)
+            if not (isinstance(column, str) and column and is_whole and length >= 1):
+                msg = (
+                    f"stream {self.name!r}: vectors must tell lengths not below 1 by column, like "
+                    f"{{'embedding': 512}}, got {self.vectors!r}"
+                )
+                raise QueryError(msg)
+        return tuple(sorted(lengths.items()))
 
 
 @dataclass(frozen=True)
@@ -382,7 +403,8 @@ class Query:
 def _plain_stream(stream: Stream) -> dict[str, Any]:
     tuples = isinstance(stream.window, Tuples)
     window = f"{stream.window.count} tuples" if tuples else stream.window  # type: ignore[union-attr]
-    return as_plain({"name": stream.name, "ts": stream.ts, "window": window})
+    plain = {"name": stream.name, "ts": stream.ts, "window": window}
+    return as_plain(plain | {"vectors": dict(stream.vectors)})
 
 
 _CHOICES = {
@@ -440,7 +462,8 @@ def join(
         (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
     where
         A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
-        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled.
+        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled. As text it may
+        compare vectors too, columns of lists: ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
     goal
         What is asked for, and so who sets the slack K: `Recall`, `Latency`, `InputQuantile`,
         `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack` (default).

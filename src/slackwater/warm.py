@@ -19,14 +19,20 @@ from slackwater.query import Query, Stream, Tuples, join
 from slackwater.stats.novelty import Novelty
 from slackwater.window_query import WindowQuery, window
 
-_ROWS = {"ts": [1, 4, 3, 5, 12, 8], "k": [1, 1, 2, 1, 2, 1], "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]}
+_ROWS = {
+    "ts": [1, 4, 3, 5, 12, 8],
+    "k": [1, 1, 2, 1, 2, 1],
+    "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0],
+    "v": 6 * [[0.5, 1.5]],
+}
 
 
 def _queries() -> list[Query]:
-    a, b = Stream("a", "ts", 5), Stream("b", "ts", 5)
+    a, b = (Stream(name, "ts", 5, vectors={"v": 2}) for name in "ab")
     return [
         join(a, b, on="k", goal=Slack(1)),
         join(a, b, where="abs(a.x - b.x) < 1", goal=MaxSlack(), late="emit"),
+        join(a, b, where="cosine(a.v, b.v) > 0.8"),
         join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1)),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1, model="noneqsel")),

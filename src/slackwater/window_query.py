@@ -69,6 +69,9 @@ class WindowQuery:
         if self.streams[0].window is not None:
             msg = "the stream of a window has no window of its own; give range= instead"
             raise QueryError(msg)
+        if self.streams[0].vectors:
+            msg = f"vectors are for the where of a join, got {dict(self.streams[0].vectors)}"
+            raise QueryError(msg)
         if not isinstance(self.goal, _GOALS):
             listed = ", ".join(goal.__name__ for goal in _GOALS)
             msg = f"the goal of a window must be one of {listed}, got {self.goal!r}"

@@ -107,6 +107,12 @@ def test_every_option_of_join_can_be_given(tmp_path):
     assert (query.where, query.overdue, query.retained) == ("a.v < b.v", "now", 5000)
 
 
+def test_a_stream_may_tell_the_length_of_its_vectors(tmp_path):
+    lengths = ('name = "a"', 'name = "a"\nvectors = {v = 512}')
+    query = read_job(write_job(tmp_path, lengths)).query
+    assert [dict(stream.vectors) for stream in query.streams] == [{"v": 512}, {}]
+
+
 @pytest.mark.parametrize(
     ("goal", "meant"),
     [
@@ -204,6 +210,8 @@ WRONG = [
     ('b"\nts = "ts"\nwindow = "1 second"', 'b"\nts = "ts"', "[[stream]] b: needs window"),
     ('name = "a"', 'name = "a b"', "[[stream]] a b: a stream's name must be letters"),
     ('name = "a"\n', "", "[[stream]] 1: needs name"),
+    ('name = "a"', 'name = "a"\nvectors = {v = "long"}',
+     "[[stream]] a: stream 'a': vectors must tell lengths not below 1 by column"),
     ('name = "b"', 'name = "a"', "[join] streams must have different names, got a more than"),
     ('path = "in/b"', 'path = "in/c"', "[[stream]] b: path must be a file or directory that"),
     ('path = "in/b"', "", "[[stream]] b: needs path: parquet is a format of files"),

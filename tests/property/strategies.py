@@ -15,7 +15,7 @@ from naive import Event, Tuples
 # Cases per property. Together the properties try more than 20,000 cases in every run of the suite.
 CASES = {"ci": 1_200, "nojit": 30, "trust": 20_000}[profiles.PROFILE]
 
-KINDS = ("key", "cross", "star", "chain", "keys", "theta", "key and theta", "function")
+KINDS = ("key", "cross", "star", "chain", "keys", "theta", "key and theta", "function", "vectors")
 EQUI = ("key", "star", "chain", "keys")
 
 _STREAMS = (2, 2, 2, 2, 3, 3, 3, 4, 4, 5)
@@ -101,7 +101,7 @@ def _with_options(case, head, all_time_windows):
 
 
 def _widest(kind):
-    return {"theta": 3, "key and theta": 3, "function": 2}.get(kind, 5)
+    return {"theta": 3, "key and theta": 3, "function": 2, "vectors": 3}.get(kind, 5)
 
 
 @st.composite

@@ -49,7 +49,7 @@ def test_complete_slack_gives_exactly_the_true_results_over_any_number_of_shards
 
 
 @tried(0.3)
-@given(cases(slack="complete", kinds=("cross", "theta")), COUNTS)
+@given(cases(slack="complete", kinds=("cross", "theta", "vectors")), COUNTS)
 def test_one_stream_split_and_the_others_replicated_give_exactly_the_true_results(case, n):
     parts = [run(case, arriving) for arriving in shards(case, n, replicate)]
     assert together(case, parts) == true_results(case)

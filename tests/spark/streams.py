@@ -97,8 +97,11 @@ def all_rows(folder, sink="out"):
 
 
 def rows_of(table):
-    """The rows of a table as tuples."""
-    return [tuple(row.values()) for row in table.to_pylist()]
+    """The rows of a table as tuples, which can be counted; so are the lists in them."""
+    return [
+        tuple(tuple(v) if isinstance(v, list) else v for v in row.values())
+        for row in table.to_pylist()
+    ]
 
 
 def replayed(query, tables, arrival="arrival"):

@@ -98,6 +98,7 @@ def test_rejected_rows_are_counted_and_can_be_had(spark, tmp_path):
     told = observed(finish(tagged, tmp_path))
     assert told[-1]["rejected"] == {
         "bad_time": 1, "null_key": 1, "null_in_where": 0, "too_far_in_the_future": 1,
+        "bad_vector": 0,
     }  # fmt: skip
     assert told[-1]["streams"]["a"]["local_time"] == 4  # not the year 5138
     assert all(map(is_balanced, told))

@@ -63,6 +63,28 @@ C = sw.Stream("c", ts="ts", window=10)
         (lambda: sw.join(A, B, where="a.x < z.x"), "unknown stream in z.x; streams are a, b"),
         (lambda: sw.join(A, B, where="open(a.x)"), "where knows the functions .*; got 'open'"),
         (lambda: sw.join(A, B, where="sqrt(a.x, 2)"), "sqrt takes 1 arguments, got 2"),
+        (lambda: sw.join(A, B, where="dot(a.v) > 1"), "dot takes 2 arguments, got 1 in"),
+        (
+            lambda: sw.join(A, B, where="cosine(a.v, 2 * b.v) > 0.8"),
+            r"cosine takes columns of vectors, stream.column, got 2 \* b.v in",
+        ),
+        (
+            lambda: sw.join(A, B, where="l2(a.v, c.v) < 1"),
+            "unknown stream in c.v; streams are a, b",
+        ),
+        (
+            lambda: sw.Stream("a", "ts", 1, vectors={"v": 0}),
+            r"stream 'a': vectors must tell lengths not below 1 by column, like "
+            r"\{'embedding': 512\}, got \{'v': 0\}",
+        ),
+        (
+            lambda: sw.Stream("a", "ts", 1, vectors={"v": 2.5}),
+            r"lengths not below 1.*got \{'v': 2.5",
+        ),
+        (lambda: sw.Stream("a", "ts", 1, vectors={"v": True}), "lengths not below 1"),
+        (lambda: sw.Stream("a", "ts", 1, vectors={1: 2}), r"lengths not below 1.*got \{1: 2\}"),
+        (lambda: sw.Stream("a", "ts", 1, vectors="v"), "lengths not below 1.*got 'v'"),
+        (lambda: sw.Stream("a", "ts", 1, vectors=3), "lengths not below 1.*got 3"),
         (lambda: sw.join(A, B, where="[a.x]"), "where may use arithmetic.*got List"),
         (lambda: sw.join(A, B, where=3), "where must be an expression or a function, got 3"),
     ],
@@ -92,6 +114,9 @@ def test_an_open_start_is_a_window_one_unit_shorter():
         sw.join(
             A, B, bounds="[)", slide="1 s", late="emit", select="*", retention="1 h", unit="us"
         ),
+        sw.join(
+            sw.Stream("a", "ts", 5, vectors={"w": 2, "v": 512}), B, where="cosine(a.v, b.v) > 0.8"
+        ),
     ],
 )
 def test_a_query_survives_json_and_pickle(query):
@@ -100,6 +125,12 @@ def test_a_query_survives_json_and_pickle(query):
     assert again.slack == query.slack
     assert again.to_dict() == query.to_dict()
     assert pickle.loads(pickle.dumps(query)) == query
+
+
+def test_the_order_in_which_vectors_are_given_does_not_matter():
+    streams = [sw.Stream("a", "ts", 5, vectors=v) for v in ({"v": 2, "w": 3}, {"w": 3, "v": 2})]
+    assert streams[0] == streams[1]
+    assert len({*streams}) == 1
 
 
 def test_a_query_with_a_function_is_not_plain_data():

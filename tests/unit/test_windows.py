@@ -49,6 +49,8 @@ class TestBadInput:
     def test_streams(self):
         with pytest.raises(sw.QueryError, match="give range= instead"):
             sw.window(sw.Stream("s", ts="t", window=5), range=5, select=N)
+        with pytest.raises(sw.QueryError, match=r"for the where of a join, got \{'v': 2\}"):
+            sw.window(sw.Stream("s", ts="t", vectors={"v": 2}), range=5, select=N)
         with pytest.raises(sw.QueryError, match="give ts or order_by, got both"):
             sw.Stream("s", ts="t", order_by="id")
         with pytest.raises(sw.QueryError, match="must say how long an event can find partners"):

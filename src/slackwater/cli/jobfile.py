@@ -40,7 +40,9 @@ _JOB = (
 )  # fmt: skip
 _JOIN = tuple(field.name for field in fields(Query) if field.name != "streams")
 _WINDOW = tuple(field.name for field in fields(WindowQuery) if field.name != "streams")
-_STREAM = ("name", "ts", "window", "format", "schema", "path", "options", "select", "where")
+_STREAM = (
+    "name", "ts", "window", "vectors", "format", "schema", "path", "options", "select", "where",
+)  # fmt: skip
 _SINK = ("format", "path", "options", "select", "partition_by")
 
 _SHEDDING: dict[str, type[Shedding]] = {
@@ -295,10 +297,10 @@ def _check_goal_option(table: Table, name: str, kind: str, value: Any, unit: Tim
 
 def _stream(table: Table, base: Path, unit: TimeUnit, joins: bool) -> tuple[Stream, Source]:
     name, ts = table.text("name"), table.text("ts")
-    reach = table.given.get("window")
+    reach, vectors = table.given.get("window"), table.given.get("vectors", {})
     if joins and reach is None:
         table.fail("needs window")
-    stream = table.checked(lambda: Stream(name, ts, reach))
+    stream = table.checked(lambda: Stream(name, ts, reach, vectors=vectors))
     if not isinstance(stream.window, Tuples):
         table.duration("window", unit)
     form = table.text("format")

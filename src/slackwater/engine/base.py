@@ -101,7 +101,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         """
         self._check(batch)
         self._stopped = True  # until the batch is through: half a batch must not be built upon
-        for part in batch.slices(_AT_ONCE):
+        for part in batch.slices(max(1, _AT_ONCE // self.log.breadth)):
             yield from self._take_in(part, piece)
         self._stopped = False
         yield self._give_out()

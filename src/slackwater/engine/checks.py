@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from slackwater.errors import DataError, QueryError
 from slackwater.events import check_time_column, flat, is_set, time_in_units
-from slackwater.joins.conditions import columns_read
+from slackwater.joins.columns import columns_read
 from slackwater.kernels.records import I64, U8
 from slackwater.query import Query
 from slackwater.window_query import WindowQuery
 
-REASONS = ("", "bad time", "null key", "null in where", "too far in the future")
-BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR = range(1, 5)
+REASONS = ("", "bad time", "null key", "null in where", "too far in the future", "bad vector")
+BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR, BAD_VECTOR = range(1, 6)
 
 
 class Checks:
@@ -34,16 +34,19 @@ class Checks:
         for s in streams:
             _check_names(query.names[s], self._keys[s], schemas[s])
         read = columns_read(query, schemas)
-        self._numbers = [[c.name for c in read if c.stream == s] for s in streams]
+        self._numbers = [[c.name for c in read.numbers if c.stream == s] for s in streams]
+        self._vectors = [[c for c in read.vectors if c.stream == s] for s in streams]
 
     def columns(self, reason: int, stream: int) -> list[str]:
         """The columns of `stream` that can have a value for which rows are rejected."""
         time = [self._query.streams[stream].ts]
+        vectors = [vector.name for vector in self._vectors[stream]]
         return {
             BAD_TIME: time,
             NULL_KEY: self._keys[stream],
-            NULL_NUMBER: self._numbers[stream],
+            NULL_NUMBER: self._numbers[stream] + vectors,
             TOO_FAR: time,
+            BAD_VECTOR: vectors,
         }[reason]
 
     def times(self, stream: int, table: pa.Table, latest: I64 | None = None) -> tuple[I64, U8]:
@@ -60,6 +63,10 @@ class Checks:
             for name in names:
                 if table.column(name).null_count:
                     reason[~is_set(flat(table.column(name))) & (reason == 0)] = why
+        for vector in self._vectors[stream]:
+            null, of_another_length = vector.flaws(flat(table.column(vector.name)))
+            reason[null & (reason == 0)] = NULL_NUMBER
+            reason[of_another_length & (reason == 0)] = BAD_VECTOR
         if latest is not None:
             reason[(ts > latest) & (reason == 0)] = TOO_FAR
         return ts, reason

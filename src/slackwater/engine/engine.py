@@ -54,7 +54,7 @@ class Engine(ShardEngine[Query, Reorder]):
     ) -> None:
         given = [check_schema(schemas, name) for name in query.names]
         conditions = compile_conditions(query, given)
-        super().__init__(query, schemas, Shape.of(query, given), conditions)
+        super().__init__(query, schemas, Shape.of(query, given), conditions.columns)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
         self.reorder = Reorder(

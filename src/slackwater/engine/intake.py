@@ -42,12 +42,12 @@ class Numbers(Protocol):
 
     @property
     def widths(self) -> dict[str, int]:
-        """How many rows of `ints` and `floats` there are."""
+        """How many rows of `ints` and `floats` there are, and how wide `vectors` is."""
 
     def read(self, stream: int) -> list[str]:
         """The columns of `stream` that the numbers come from."""
 
-    def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64) -> None:
+    def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64, vectors: F64) -> None:
         """Write the numbers of a table of `stream`."""
 
 
@@ -131,6 +131,7 @@ class Intake:
         code = np.full((self.n_keys, n), NONE, np.int32)
         ints = np.zeros((self._numbers.widths["ints"], n), np.int64)
         floats = np.zeros((self._numbers.widths["floats"], n), np.float64)
+        vectors = np.zeros((n, self._numbers.widths["vectors"]), np.float64)
         ts, reason = np.empty(n, np.int64), np.zeros(n, np.uint8)
         begin = 0
         for s, table in enumerate(tables):
@@ -140,11 +141,11 @@ class Intake:
             code[:, own] = 0
             for column, codes in enumerate(self.key_codes(s, table)):
                 code[column, own] = codes
-            self._numbers.fill(s, table, ints[:, own], floats[:, own])
+            self._numbers.fill(s, table, ints[:, own], floats[:, own], vectors[own])
         for times in ticks:
             ts[begin : begin + len(times)] = times
             begin += len(times)
-        return RawRows(ts, reason, code, ints, floats)
+        return RawRows(ts, reason, code, ints, floats, vectors)
 
     def key_codes(self, stream: int, table: pa.Table) -> list[I32]:
         """Codes of each key column of `stream`."""

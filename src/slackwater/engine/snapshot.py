@@ -28,7 +28,7 @@ from slackwater.engine.window_engine import WindowEngine
 from slackwater.errors import SnapshotError
 from slackwater.goal import goal_to_dict
 from slackwater.kernels.records import BEFORE, I64, NONE, U8
-from slackwater.query import Query
+from slackwater.query import Query, Stream
 from slackwater.window_query import WindowQuery
 
 _MAGIC = b"SLKW"
@@ -237,6 +237,7 @@ def _put_back(engine: AnyEngine, said: Any, chunks: Sequence[Chunk], alive: Any)
         delay=delay[alive],
         ints=raw.ints[:, live],
         floats=raw.floats[:, live],
+        vectors=raw.vectors[live],
     )
     if not all_alive:
         tick = {"row": engine.rows[0].end, "arrival": said["now"], "delay": 0}
@@ -296,7 +297,7 @@ def _header(engine: AnyEngine) -> dict[str, Any]:
 def described(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
     """What must not change between a snapshot and its restoration, by name."""
     said = {f.name: getattr(query, f.name) for f in fields(query) if f.name not in MAY_CHANGE}
-    said["streams"] = [f"{stream.name} by {stream.ts}" for stream in query.streams]
+    said["streams"] = [_described(stream) for stream in query.streams]
     if isinstance(query, Query):
         said["windows"] = [str(stream.window) for stream in query.streams]
     if isinstance(query, Query) and callable(query.where):
@@ -304,6 +305,11 @@ def described(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> dict[
         said["where"] = hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()
     said["columns"] = [[f"{c.name} {c.type}" for c in schema] for schema in schemas]
     return {name: json.loads(json.dumps(value, default=str)) for name, value in said.items()}
+
+
+def _described(stream: Stream) -> str:
+    lengths = "".join(f", {name} of {length}" for name, length in dict(stream.vectors).items())
+    return f"{stream.name} by {stream.ts}{lengths}"
 
 
 def check_same(

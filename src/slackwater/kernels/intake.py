@@ -35,6 +35,8 @@ def interleave(size, turns, arrival, at, first_row, rows, arrivals, bad):
             arrivals.ints[column, size] = rows.ints[column, place]
         for column in range(rows.floats.shape[0]):
             arrivals.floats[column, size] = rows.floats[column, place]
+        for component in range(rows.vectors.shape[1]):
+            arrivals.vectors[size, component] = rows.vectors[place, component]
         arrivals.row[size] = first_row[s] + (at[s] if turns[i] >= m else place)
         if arrival.shape[0] > 0:
             arrivals.arrival[size] = arrival[i]

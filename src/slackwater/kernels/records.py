@@ -40,6 +40,7 @@ class Arrivals(NamedTuple):
     delay: I64
     ints: I64  # [column, event]: integer columns that `where` reads
     floats: F64  # [column, event]
+    vectors: F64  # [event, component]: its vectors side by side, each with its norm behind it
 
 
 class RawRows(NamedTuple):
@@ -50,6 +51,7 @@ class RawRows(NamedTuple):
     code: I32  # [key column, row]
     ints: I64  # [column, row]
     floats: F64  # [column, row]
+    vectors: F64  # [row, component]
 
 
 class Rings(NamedTuple):

@@ -121,16 +121,23 @@ class Plan:
 
     @property
     def widths(self) -> dict[str, int]:
-        """Rows of `ints` (the first tells which values are null) and `floats` that it needs."""
+        """Rows of `ints` (the first tells which values are null) and `floats`; no vectors."""
         floats = sum(value.is_float for value in self._values.values())
-        return {"ints": 1 + len(self._values) - floats, "floats": floats}
+        return {"ints": 1 + len(self._values) - floats, "floats": floats, "vectors": 0}
 
     def read(self, stream: int) -> list[str]:  # noqa: ARG002  there is one
         """The columns of the stream that results are made of."""
         named = [c.aggregate.column for c in self.columns if c.aggregate.column is not None]
         return list(dict.fromkeys(named))
 
-    def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64) -> None:  # noqa: ARG002
+    def fill(
+        self,
+        stream: int,  # noqa: ARG002
+        table: pa.Table,
+        ints: I64,
+        floats: F64,
+        vectors: F64,  # noqa: ARG002
+    ) -> None:
         """Write the values of `table` where kernels look for them."""
         ints[0] = 0
         for value in self._values.values():
