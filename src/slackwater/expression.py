@@ -38,6 +38,14 @@ _NODES = (
 )  # fmt: skip
 
 
+class Band(NamedTuple):
+    """``abs(left - right)`` is at most `width`: what an index sorted by value is good for."""
+
+    left: Column
+    right: Column
+    width: float
+
+
 class VectorCall(NamedTuple):
     """A function of two vectors."""
 
@@ -63,6 +71,29 @@ class Part:
     def streams(self) -> frozenset[str]:
         """The streams it reads."""
         return frozenset(stream for stream, _ in self.columns)
+
+    @property
+    def band(self) -> Band | None:
+        """The band it is, if it is one.
+
+        >>> Expression.parse("abs(a.x - b.y) <= 1").parts[0].band
+        Band(left=('a', 'x'), right=('b', 'y'), width=1.0)
+        """
+        node = ast.parse(self.source, mode="eval").body
+        if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.Lt | ast.LtE):
+            return None
+        distance, limit = node.left, node.comparators[0]
+        if len(node.ops) > 1 or not isinstance(limit, ast.Constant):
+            return None
+        if not isinstance(distance, ast.Call) or ast.unparse(distance.func) != "abs":
+            return None
+        difference = distance.args[0]
+        if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+            return None
+        left, right = _column(difference.left), _column(difference.right)
+        if left is None or right is None or left[0] == right[0]:
+            return None
+        return Band(left, right, float(limit.value))  # type: ignore[arg-type]
 
     def rewritten(self, sources: Mapping[Column | VectorCall, str]) -> str:
         """The source with each ``stream.column`` and each function of vectors replaced."""

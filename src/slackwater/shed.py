@@ -18,6 +18,7 @@ from slackwater.errors import QueryError
 from slackwater.units import Duration, TimeUnit, as_plain, to_units
 
 Rule = Literal["capacity", "backlog", "rates"]
+IndexKind = Literal["sorted", "none"]
 Scores = Literal["direction", "per-stream"]
 Metric = Literal["gain per cost", "output", "output per cost"]
 Search = Literal["better", "double-sided", "greedy", "reverse", "exhaustive"]
@@ -106,6 +107,10 @@ class Harvest(RandomDrop):
     scores
         How is learnt what stretches are worth: from what each ``"direction"`` of the join finds
         there, or as printed, from one histogram of lags ``"per-stream"`` (GrubJoin V-B).
+    index
+        ``"sorted"``: a condition like ``abs(a.x - b.x) <= 1``, without a key, finds its partners by
+        bisection in basic windows sorted by value; ``"none"``: it looks at all of them. (Equal keys
+        are always found by their hash.)
     search, metric
         How the harvest fractions are found; see `shedding.setting.choose`.
     """
@@ -115,6 +120,7 @@ class Harvest(RandomDrop):
     basic_window: Duration | None = None
     memory: str | int | None = None
     scores: Scores = "direction"
+    index: IndexKind = "sorted"
     search: Search = "better"
     metric: Metric = "gain per cost"
 
@@ -123,6 +129,7 @@ class Harvest(RandomDrop):
         _number("boost", self.boost, "above 1", lambda x: x > 1)
         _choice("throttle", self.throttle, Rule)
         _choice("scores", self.scores, Scores)
+        _choice("index", self.index, IndexKind)
         _choice("search", self.search, Search)
         _choice("metric", self.metric, Metric)
         self.memory_bytes  # noqa: B018  raise now

@@ -14,7 +14,7 @@ from slackwater.disorder.reorder import Reorder, ReorderState, Step
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
 from slackwater.engine.metrics import SheddingMetrics
 from slackwater.engine.output import Output, Shape
-from slackwater.engine.shed import metrics_of, shedder_for, wanted
+from slackwater.engine.shed import index_for, metrics_of, shedder_for, wanted
 from slackwater.errors import QueryError
 from slackwater.goal import Goal, goal_from_dict
 from slackwater.goals.choice import controller_for
@@ -68,10 +68,11 @@ class Engine(ShardEngine[Query, Reorder]):
             synchronize=getattr(query.goal, "synchronize", True),
             log=self.log,
         )
-        self.shedder = shedder_for(query, conditions)
+        index = index_for(query, conditions)
+        self.shedder = shedder_for(query, conditions, index)
         self._due: list[int | None] = []  # when controller and shedder look at things again
         shed = None if self.shedder is None else self.shedder.shed
-        self.join = WindowJoin(query, conditions, self.log, shed)
+        self.join = WindowJoin(query, conditions, self.log, shed, index)
 
     # ---- work
 

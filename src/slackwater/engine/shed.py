@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from slackwater.engine.base import Counters
 from slackwater.engine.metrics import SheddingMetrics
 from slackwater.goal import Goal, Recall
 from slackwater.joins.conditions import Conditions, may_reorder
 from slackwater.joins.plan import counted, direct_steps, lookups, steps_from, tied
+from slackwater.joins.sorted_windows import SortedWindows, sorted_windows
 from slackwater.kernels import shed as places
 from slackwater.query import Query
-from slackwater.shedding.record import Ways
+from slackwater.shed import Harvest
+from slackwater.shedding.record import Ways, basic_windows
 from slackwater.shedding.shedder import Shedder
 from slackwater.stats.statistics import Statistics
 
 
-def shedder_for(query: Query, conditions: Conditions) -> Shedder | None:
+def index_for(query: Query, conditions: Conditions) -> SortedWindows | None:
+    """Sorted basic windows, where they are asked for and of use."""
+    asked = query.shedding
+    if not isinstance(asked, Harvest) or asked.index != "sorted":
+        return None
+    return sorted_windows(query, conditions, int(basic_windows(query, asked)[1].max()))
+
+
+def shedder_for(
+    query: Query, conditions: Conditions, index: SortedWindows | None = None
+) -> Shedder | None:
     """Who sheds load, if anybody does."""
     asked = query.shedding
     if asked is None:
@@ -25,6 +39,7 @@ def shedder_for(query: Query, conditions: Conditions) -> Shedder | None:
         direct=direct_steps(query, conditions.site_of),
         lookup=lookups(query),
         counted=counted(query),
+        sorted=np.zeros_like(counted(query)) if index is None else index.is_sorted,
         tied=tied(query),
         any_order=may_reorder(query),
         short_cut=len(keys) == 1 and query.where is None,

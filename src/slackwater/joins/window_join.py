@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from slackwater.errors import ConditionError
 from slackwater.joins.conditions import Conditions, scan_signature
 from slackwater.joins.plan import build_plan
+from slackwater.joins.sorted_windows import SortedWindows
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as kernels
 from slackwater.kernels import shed as shed_places
@@ -59,7 +60,12 @@ class WindowJoin:
     """Windows of all streams of `query` over the events of `log`."""
 
     def __init__(
-        self, query: Query, conditions: Conditions, log: Log, shed: Shed | None = None
+        self,
+        query: Query,
+        conditions: Conditions,
+        log: Log,
+        shed: Shed | None = None,
+        index: SortedWindows | None = None,
     ) -> None:
         m = len(query.streams)
         self._log = log
@@ -83,6 +89,10 @@ class WindowJoin:
             next_hit=np.zeros(m, np.int64),
             piece=np.zeros(m, np.int64),
             phase=np.zeros(m, np.int64),
+            block=np.zeros(m, np.int64),
+            source=np.zeros(m, np.int64),
+            low=np.zeros(m, np.int64),
+            high=np.zeros(m, np.int64),
         )
         room = _RESULTS_AT_ONCE if query.select == "*" else 0
         self._results = Results(
@@ -94,7 +104,11 @@ class WindowJoin:
         )
         self._made, self._late, self._sampled = _records(0)
         self._shed = shed
-        self._kernel = _compiled_run(conditions.scan is not None, numba.typeof(shed))
+        self._index = index
+        arrays = None if index is None else index.arrays
+        self._kernel = _compiled_run(
+            conditions.scan is not None, numba.typeof(shed), numba.typeof(arrays)
+        )
 
     @property
     def time(self) -> int:
@@ -104,6 +118,8 @@ class WindowJoin:
     def set_orders(self, orders: Sequence[Sequence[int]]) -> None:
         """Look for partners in these orders from here on; between two runs."""
         self.plan = build_plan(self._query, self._conditions.site_of, orders)
+        if self._index is not None:
+            self._index.set_orders(orders)
 
     def reserve_codes(self, size: int) -> None:
         """Have runs for all key codes below `size`."""
@@ -124,6 +140,8 @@ class WindowJoin:
         self.frame.ctl[[clock.N_MADE, clock.N_LATE]] = 0
         if self._shed is not None:
             self._shed.ctl[shed_places.N_SAMPLED] = 0
+        if self._index is not None:
+            self._index.reserve(len(self._log.ts))
         ctl, records = self.frame.ctl, self._log.records()
         at, reason = 0, kernels.RESULTS_FULL
         while reason != kernels.DONE:
@@ -146,7 +164,7 @@ class WindowJoin:
             at, reason = self._kernel(
                 at, released, self._conditions.scan, self.frame, self.plan, self.store,
                 self._scratch, records, self._results, self._made, self._late, self._shed,
-                self._sampled,
+                None if self._index is None else self._index.arrays, self._sampled,
             )  # fmt: skip
             return at, reason
         except ArithmeticError as error:
@@ -239,10 +257,11 @@ def _records(n: int) -> tuple[Made, Late, Sampled]:
 
 
 @cache
-def _compiled_run(has_condition: bool, shed: Any) -> Any:
+def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
     """The join kernel, compiled once for all conditions (called through a pointer) and for none.
 
-    And once with and once without load shedding, which costs nothing then; `shed` is its type.
+    And once with and once without load shedding and sorted windows, which cost nothing then; `shed`
+    and `index` are their types.
     """
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
@@ -259,12 +278,13 @@ def _compiled_run(has_condition: bool, shed: Any) -> Any:
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
             types.NamedTuple([runs, matrix], Store),
-            types.NamedTuple([*[vector] * 6, matrix, *[vector] * 4], Scratch),
+            types.NamedTuple([*[vector] * 6, matrix, *[vector] * 8], Scratch),
             numba.typeof(Log().records()),
             types.NamedTuple([matrix, vector, vector, vector, flags], Results),
             types.NamedUniTuple(vector, 3, Made),
             types.NamedUniTuple(vector, 4, Late),
             shed,
+            index,
             types.NamedUniTuple(vector, 2, Sampled),
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition

@@ -147,11 +147,10 @@ def _leaves_late(start, depth, frame, plan, store, scratch, arrivals):
 
 
 @part
-def bind(start, depth, position_, late, frame, plan, store, scratch):
+def bind(start, depth, t, event, late, frame, plan, scratch):
     """Choose a candidate at `depth`; return whether all chosen events fit into common windows."""
     s = plan.stream[start, depth]
-    t = store.entry[position_, TS]
-    scratch.at[s] = store.entry[position_, EVENT]
+    scratch.at[s] = event
     scratch.newest[depth + 1] = max(scratch.newest[depth], t)
     scratch.reach[depth + 1] = min(scratch.reach[depth], until(t, s, frame))
     if not late:
@@ -199,7 +198,8 @@ def count(event, start, late, frame, plan, store, scratch, arrivals):
         i = scratch.cursor[depth]
         scratch.cursor[depth] += 1
         opened = True
-        if not bind(start, depth, i, late, frame, plan, store, scratch):
+        t = store.entry[i, TS]
+        if not bind(start, depth, t, store.entry[i, EVENT], late, frame, plan, scratch):
             continue
         if depth + 1 < inner:
             depth += 1

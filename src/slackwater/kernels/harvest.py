@@ -28,7 +28,8 @@ def _direction(i, counts, model):
         c = counts[i, j]
         if c == 0:
             return 0.0, 0.0
-        cost += partial * (model.entry[i, j] + model.each[i, j] * c)
+        found = model.near[i, j] * model.passed[i, j, c]
+        cost += partial * (model.entry[i, j] + model.each[i, j] * c + found)
         partial *= model.matches[i, j] * model.passed[i, j, c]
         output *= model.matches[i, j] * model.joined[i, j, c]
     return cost, output
@@ -84,7 +85,8 @@ def shredded_cost(fraction, model):
     for i in range(model.n.shape[0]):
         partial = model.rate[i]
         for j in range(model.n.shape[1]):
-            total += partial * (model.entry[i, j] + fraction * model.each[i, j] * model.n[i, j])
+            whole = model.each[i, j] * model.n[i, j] + model.near[i, j]
+            total += partial * (model.entry[i, j] + fraction * whole)
             partial *= fraction * model.matches[i, j]
     return total
 

@@ -34,6 +34,7 @@ from slackwater.kernels.frame import (
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
+from slackwater.kernels.pieces import try_another
 from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
 from slackwater.kernels.shed import (
     FULL,
@@ -49,7 +50,6 @@ from slackwater.kernels.shed import (
     looks_for_partners,
     mode_of,
     note_sampled,
-    try_another,
 )
 from slackwater.kernels.shed_count import count_in_order
 from slackwater.kernels.walk import COMPLETE, walk
@@ -251,7 +251,9 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
 
 
 @rare
-def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, late, shed, sampled):
+def _in_general(
+    event, scan, frame, plan, store, scratch, arrivals, results, late, shed, index, sampled
+):
     """Process one event in any kind of join; return why it ended."""
     ctl = frame.ctl
     t = arrivals.event[event - arrivals.base, TS]
@@ -277,7 +279,7 @@ def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, lat
     if probe and by_walk:
         ended = walk(
             event, s, is_late, mode, emit, scan, frame, plan, store, scratch, arrivals, results,
-            shed,
+            shed, index,
         )  # fmt: skip
         if ended != COMPLETE:
             return RESULTS_FULL
@@ -294,7 +296,7 @@ def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, lat
             ctl[LOST_SO_FAR] = total - ctl[MADE_SO_FAR]
     if shed is not None and mode & LEARN:
         if probe and by_walk:
-            try_another(s, scan, frame, plan, store, scratch, arrivals, shed)
+            try_another(s, scan, frame, plan, store, scratch, arrivals, shed, index)
         if mode == SHRED:
             note_sampled(ctl[POSITION], ctl[MADE_SO_FAR], not by_walk, mode, shed, sampled)
     if is_late:
@@ -306,7 +308,20 @@ def _in_general(event, scan, frame, plan, store, scratch, arrivals, results, lat
 
 @kernel
 def run(
-    at, released, scan, frame, plan, store, scratch, arrivals, results, made, late, shed, sampled
+    at,
+    released,
+    scan,
+    frame,
+    plan,
+    store,
+    scratch,
+    arrivals,
+    results,
+    made,
+    late,
+    shed,
+    index,
+    sampled,
 ):
     """Process what was released, from position `at`; return (next position, why it stopped).
 
@@ -337,7 +352,7 @@ def run(
             ctl[MADE_SO_FAR] = 0
             ctl[LOST_SO_FAR] = 0
         ended = _in_general(
-            event, scan, frame, plan, store, scratch, arrivals, results, late, shed, sampled
+            event, scan, frame, plan, store, scratch, arrivals, results, late, shed, index, sampled
         )
         if ended != DONE:
             return i, ended

@@ -135,6 +135,10 @@ class Scratch(NamedTuple):
     next_hit: I64
     piece: I64  # pieces of the window that were opened; only with load shedding
     phase: I64  # what decides where the pieces of a shredded window lie
+    block: I64  # the next basic window of a sorted one
+    source: I64  # 1: the candidates are in `Index.entry`
+    low: I64  # times between which they count there
+    high: I64
 
 
 class Results(NamedTuple):
@@ -242,6 +246,22 @@ class Shed(NamedTuple):
     lags: F64  # [stream, bucket]: time in results minus that of the first stream
 
 
+class Index(NamedTuple):
+    """Basic windows sorted by value, for conditions that want values near each other (ε-joins).
+
+    The one of stream s that begins at time ``g * basic`` is in slot ``g`` modulo their number: a
+    copy of its events in `entry`, by rising `value`. Only those whose time is over are there.
+    """
+
+    column: I64  # [stream, MATRIX / ROW]: the column it is sorted by; NONE: not sorted
+    band: I64  # [start, step, PARENT / MATRIX / ROW]: whose value is looked for; NONE: nobody's
+    width: F64  # [start, step]: how far off a value may be
+    slot: I64  # [stream, slot, GRID / BEGIN / SIZE / FIRST]
+    room: I64  # [stream, BEGIN / SIZE / HEAD]: its part of `entry`, and where the next copy goes
+    entry: I64  # [i, TS] and [i, EVENT]
+    value: F64  # [i]
+
+
 class HarvestModel(NamedTuple):
     """What a setting of harvest fractions costs and gives, by direction and step of its order."""
 
@@ -249,6 +269,7 @@ class HarvestModel(NamedTuple):
     n: I64  # [direction, step]: basic windows of the stream found in this step
     entry: F64  # [direction, step]: cost of looking for partners at all
     each: F64  # [direction, step]: cost of one basic window more
+    near: F64  # [direction, step]: cost of candidates that an index finds, where partners are
     matches: F64  # [direction, step]: partners found in the whole window
     passed: F64  # [direction, step, count]: share of them in so many of the best basic windows
     joined: F64  # [direction, step, count]: the same of partners that become results

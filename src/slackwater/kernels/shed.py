@@ -14,13 +14,9 @@ finds more than a buffer's worth of work waiting is not let in.
 
 from __future__ import annotations
 
-import math
-
-from slackwater.kernels.count import candidates, run_of
-from slackwater.kernels.frame import TIME, window_low_ts
+from slackwater.kernels.frame import TIME
 from slackwater.kernels.jit import part
-from slackwater.kernels.records import KEY, NONE, TS
-from slackwater.kernels.windows import END, position, window_start
+from slackwater.kernels.records import TS
 
 # how an event looks for partners; the lowest bit is set where something is learnt
 FULL = 0
@@ -57,25 +53,19 @@ LATER = 1
 
 _SAMPLES = 1  # which chance it is
 _DROPS = 2
-_ORDERS = 3
+ORDERS = 3
 _SHARES = 4
-PIECE = 8  # events side by side in a piece of a shredded window
-_TRIED = 0.25  # share of the sample that also tries another first step, on so much of its window
-
-# columns of `Shed.direct`
-KEY_COLUMN = 0  # of the starting stream; NONE: it cannot come first
-PLACE = 1
-SITE = 2
 
 
 @part
 def chance(which, shed):
     """A number in [0, 1) that looks random and is always the same for the same turn."""
-    return _mixed(shed.ctl[TURN] * 8 + which)
+    return mixed(shed.ctl[TURN] * 8 + which)
 
 
 @part
-def _mixed(number):
+def mixed(number):
+    """A number in [0, 1) that looks random."""
     x = number & 0xFFFFFFFF
     x = ((x ^ (x >> 16)) * 0x21F0AAAD) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x735A2D97) & 0xFFFFFFFF
@@ -175,79 +165,6 @@ def age(t, s, frame, shed):
 
 
 @part
-def stretch(start, step, k, run, frame, plan, store, shed):
-    """Positions of the events in the k-th stretch that is harvested."""
-    now = frame.ctl[TIME]
-    low = now - shed.segment[start, step, 2 * k + 1]
-    low = max(low, window_low_ts(plan.stream[start, step], frame))
-    high = now - shed.segment[start, step, 2 * k]
-    return position(run, low, store), position(run, high + 1, store)
-
-
-@part
-def _shredded(piece, phase, fraction, begin, end):
-    """The next piece of a window of which a share is looked at, and its number; or an empty one."""
-    spacing = PIECE / fraction
-    while True:
-        first = int(math.floor((piece - 1 + _mixed(phase)) * spacing))
-        piece += 1
-        if begin + first >= end:
-            return end, end, piece
-        low = max(begin, begin + first)
-        high = min(end, begin + first + PIECE)
-        if low < high:
-            return low, high, piece
-
-
-@part
-def enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed):
-    """A step begins."""
-    scratch.piece[depth] = 0
-    scratch.phase[depth] = shed.ctl[COMPARED] + 7 * depth  # another one each time
-    scratch.cursor[depth] = 0
-    scratch.stop[depth] = 0
-    shed.ctl[COMPARED] += shed.lookup[start, depth]
-    if mode & LEARN:
-        s = plan.stream[start, depth]
-        begin, end = candidates(start, depth, False, depth, frame, plan, store, scratch, arrivals)
-        which = FIRST if depth == 0 else LATER
-        shed.entered[which, start, s] += 1.0
-        shed.offered[which, start, s] += end - begin
-
-
-@part
-def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
-    """Go on to the next candidates of a step; return whether there are any."""
-    run = run_of(start, depth, plan, scratch.at, arrivals)
-    begin = 0
-    end = 0
-    if mode == HARVEST:
-        while begin >= end and scratch.piece[depth] < shed.n_segments[start, depth]:
-            k = scratch.piece[depth]
-            begin, end = stretch(start, depth, k, run, frame, plan, store, shed)
-            scratch.piece[depth] += 1
-    elif mode == SHRED:
-        low = window_low_ts(plan.stream[start, depth], frame)
-        begin, end, scratch.piece[depth] = _shredded(
-            scratch.piece[depth], scratch.phase[depth],
-            shed.number[FIRST_FRACTION if depth == 0 else LATER_FRACTION],
-            window_start(run, low, NONE, store), store.runs[run, END],
-        )  # fmt: skip
-    elif scratch.piece[depth] == 0:
-        begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
-        scratch.piece[depth] = 1
-    if begin >= end:
-        return False
-    shed.ctl[COMPARED] += end - begin
-    if mode & LEARN:
-        which = FIRST if depth == 0 else LATER
-        shed.compared[which, start, plan.stream[start, depth]] += end - begin
-    scratch.cursor[depth] = begin
-    scratch.stop[depth] = end
-    return True
-
-
-@part
 def note_passed(start, depth, t, frame, plan, shed):
     """An event with time `t` joined the ones before it."""
     s = plan.stream[start, depth]
@@ -270,40 +187,3 @@ def note_result(start, frame, scratch, arrivals, shed):
             width = max(1, shed.basic[s] // 4)
             place = (lag + frame.length[s]) // width
             shed.lags[s, min(max(place, 0), shed.lags.shape[1] - 1)] += 1.0
-
-
-@part
-def try_another(start, scan, frame, plan, store, scratch, arrivals, shed):
-    """Learn how many partners another stream would have, were it the first one to be looked at."""
-    event = scratch.at[start]
-    of_all = chance(_ORDERS, shed) / _TRIED
-    if of_all >= 1.0:
-        return
-    s = int(of_all * shed.n.shape[0])
-    if s == start or s == plan.stream[start, 0] or shed.direct[start, s, KEY_COLUMN] == NONE:
-        return
-    code = arrivals.event[event - arrivals.base, KEY + shed.direct[start, s, KEY_COLUMN]]
-    run = code * plan.width + shed.direct[start, s, PLACE]
-    window = window_start(run, window_low_ts(s, frame), NONE, store)
-    stop = store.runs[run, END]
-    fraction = min(_TRIED, shed.number[FIRST_FRACTION])
-    phase = shed.ctl[COMPARED]
-    shed.entered[FIRST, start, s] += 1.0
-    shed.offered[FIRST, start, s] += stop - window
-    begin, end, piece = _shredded(0, phase, fraction, window, stop)
-    while begin < end:
-        shed.ctl[COMPARED] += end - begin
-        shed.compared[FIRST, start, s] += end - begin
-        hits = scratch.hits[0]
-        n = end - begin
-        if scan is not None and shed.direct[start, s, SITE] != NONE:
-            n = scan(
-                shed.direct[start, s, SITE], begin, end, store.entry, scratch.at, arrivals, hits
-            )
-        else:
-            for i in range(n):
-                hits[i] = begin + i
-        for i in range(n):
-            t = store.entry[hits[i], TS]
-            shed.passed[FIRST, start, s, age(t, s, frame, shed)] += 1.0
-        begin, end, piece = _shredded(piece, phase, fraction, window, stop)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from slackwater.kernels.count import begin_walk, bind, candidates, run_of
 from slackwater.kernels.frame import TIME
 from slackwater.kernels.jit import part
-from slackwater.kernels.records import NONE, TS
+from slackwater.kernels.pieces import enter, stretch
+from slackwater.kernels.records import EVENT, NONE, TS
 from slackwater.kernels.shed import (
     COMPARED,
     FIRST,
@@ -18,9 +19,7 @@ from slackwater.kernels.shed import (
     LEARN,
     SHRED,
     age,
-    enter,
     note_passed,
-    stretch,
 )
 from slackwater.kernels.walk import next_of_all
 from slackwater.kernels.windows import position
@@ -92,18 +91,21 @@ def count_in_order(event, start, mode, frame, plan, store, scratch, arrivals, sh
         mode = LEARN
     total = 0
     depth = 0
-    enter(start, 0, mode, scratch, plan, frame, store, arrivals, shed)
+    enter(start, 0, False, mode, scratch, plan, frame, store, arrivals, shed, None)
     while depth >= 0:
-        i = next_of_all(start, depth, False, mode, frame, plan, store, scratch, arrivals, shed)
+        i = next_of_all(
+            start, depth, False, mode, frame, plan, store, scratch, arrivals, shed, None
+        )
         if i == NONE:
             depth -= 1
             continue
-        bind(start, depth, i, False, frame, plan, store, scratch)
+        t = store.entry[i, TS]
+        bind(start, depth, t, store.entry[i, EVENT], False, frame, plan, scratch)
         if mode == LEARN:
-            note_passed(start, depth, store.entry[i, TS], frame, plan, shed)
+            note_passed(start, depth, t, frame, plan, shed)
         if depth + 1 < inner:
             depth += 1
-            enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed)
+            enter(start, depth, False, mode, scratch, plan, frame, store, arrivals, shed, None)
         else:
             total += leaves(start, mode, frame, plan, store, scratch, arrivals, shed)
     return total

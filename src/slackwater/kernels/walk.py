@@ -18,14 +18,9 @@ from slackwater.kernels.frame import (
     WINDOW_END,
 )
 from slackwater.kernels.jit import part
-from slackwater.kernels.records import NONE, TS
-from slackwater.kernels.shed import (
-    LEARN,
-    enter,
-    next_piece,
-    note_passed,
-    note_result,
-)
+from slackwater.kernels.pieces import enter, next_piece
+from slackwater.kernels.records import EVENT, NONE, TS
+from slackwater.kernels.shed import LEARN, note_passed, note_result
 
 COMPLETE = 0
 RESULTS_FULL = 1
@@ -33,12 +28,12 @@ BLOCK = 1024  # candidates per call of the compiled condition
 
 
 @part
-def _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+def _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index):
     """Begin with the candidates of `depth`."""
     scratch.n_hits[depth] = 0
     scratch.next_hit[depth] = 0
     if shed is not None:
-        enter(start, depth, mode, scratch, plan, frame, store, arrivals, shed)
+        enter(start, depth, late, mode, scratch, plan, frame, store, arrivals, shed, index)
     else:
         begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
         scratch.cursor[depth] = begin
@@ -46,40 +41,49 @@ def _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
 
 
 @part
-def _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+def _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index):
     """Whether there are candidates left, here or in a further piece of the window."""
     if scratch.cursor[depth] < scratch.stop[depth]:
         return True
     if shed is None:
         return False
-    return next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
+    return next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index)
 
 
 @part
-def next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+def next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index):
     """Position of the next candidate of `depth`, or NONE."""
-    if not _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+    if not _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index):
         return NONE
     scratch.cursor[depth] += 1
     return scratch.cursor[depth] - 1
 
 
 @part
-def _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals, shed):
+def _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals, shed, index):
     """Position of the next candidate of `depth` that passes the condition, or NONE."""
     if scan is None:
-        return next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
+        return next_of_all(
+            start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index
+        )
     if plan.site[start, depth] == NONE:
-        return next_of_all(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
+        return next_of_all(
+            start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index
+        )
     while scratch.next_hit[depth] == scratch.n_hits[depth]:
-        if not _has_more(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed):
+        if not _has_more(
+            start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index
+        ):
             return NONE
         begin = scratch.cursor[depth]
         end = min(begin + BLOCK, scratch.stop[depth])
+        entry = store.entry
+        if index is not None:
+            if scratch.source[depth] == 1:
+                entry = index.entry
         scratch.n_hits[depth] = scan(
-            plan.site[start, depth], begin, end, store.entry, scratch.at, arrivals,
-            scratch.hits[depth],
-        )  # fmt: skip
+            plan.site[start, depth], begin, end, entry, scratch.at, arrivals, scratch.hits[depth]
+        )
         scratch.next_hit[depth] = 0
         scratch.cursor[depth] = end
     scratch.next_hit[depth] += 1
@@ -88,8 +92,9 @@ def _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals,
 
 @part
 def walk(
-    event, start, late, mode, emit, scan, frame, plan, store, scratch, arrivals, results, shed
-):
+    event, start, late, mode, emit, scan, frame, plan, store, scratch, arrivals, results, shed,
+    index,
+):  # fmt: skip
     """Go through the results of `event`, adding to its counts; return why the walk ended.
 
     `mode` tells which of them, under load shedding.
@@ -103,7 +108,7 @@ def walk(
     if ctl[WALKING] == 0:
         begin_walk(event, start, frame, scratch, arrivals)
         scratch.state[0] = 0
-        _open(start, 0, late, mode, frame, plan, store, scratch, arrivals, shed)
+        _open(start, 0, late, mode, frame, plan, store, scratch, arrivals, shed, index)
     ctl[WALKING] = 0
     depth = scratch.state[0]
     while depth >= 0:
@@ -111,17 +116,27 @@ def walk(
             scratch.state[0] = depth
             ctl[WALKING] = 1
             return RESULTS_FULL
-        i = _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals, shed)
+        i = _next(
+            start, depth, late, mode, scan, frame, plan, store, scratch, arrivals, shed, index
+        )
         if i == NONE:
             depth -= 1
             continue
-        if not bind(start, depth, i, late, frame, plan, store, scratch):
+        t = store.entry[i, TS]
+        event_ = store.entry[i, EVENT]
+        if index is not None:
+            if scratch.source[depth] == 1:
+                t = index.entry[i, TS]
+                event_ = index.entry[i, EVENT]
+                if t < scratch.low[depth] or t > scratch.high[depth]:
+                    continue
+        if not bind(start, depth, t, event_, late, frame, plan, scratch):
             continue
         if shed is not None and mode & LEARN:
-            note_passed(start, depth, store.entry[i, TS], frame, plan, shed)
+            note_passed(start, depth, t, frame, plan, shed)
         if depth < last:
             depth += 1
-            _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed)
+            _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index)
             continue
         if shed is not None and mode & LEARN:
             note_result(start, frame, scratch, arrivals, shed)

@@ -24,6 +24,7 @@ Curves = dict[str, tuple[list[float], list[float]]]
 
 _HINDSIGHT = (0.5, 0.7, 1.0, 1.4, 2.0)  # times what RandomDrop thinks it can do
 _PLENTY = 1e15
+_WHOLE = Harvest(budget=_PLENTY, index="none")
 _RATES = (50.0, 75.0, 100.0, 125.0, 150.0, 200.0, 300.0, 400.0, 500.0)
 
 
@@ -36,13 +37,13 @@ class Lab:
 
     def ours(self, **options: object) -> Harvest:
         """The defaults."""
-        return Harvest(budget=self.budget, **options)  # type: ignore[arg-type]
+        return Harvest(**({"budget": self.budget, "index": "none"} | options))  # type: ignore[arg-type]
 
     def printed(self, **options: object) -> Harvest:
         """The paper's learning, search, throttle and sizes."""
         as_printed = {
             "basic_window": "2 seconds", "every": "5 seconds", "scores": "per-stream",
-            "search": "double-sided", "throttle": "rates", "buffer": "100 ms",
+            "search": "double-sided", "throttle": "rates", "buffer": "100 ms", "index": "none",
         }  # fmt: skip
         return Harvest(budget=self.budget, **(as_printed | options))  # type: ignore[arg-type]
 
@@ -73,7 +74,7 @@ def _gain(ours: float, theirs: float) -> float:
 def _grubjoin(setting: Setting) -> Findings:
     seeds = setting.seeds(3)
     aligned = Workload(lagged=False)
-    whole = [run(query_of(3, Harvest(budget=_PLENTY)), aligned.tables(seed)) for seed in seeds]
+    whole = [run(query_of(3, _WHOLE), aligned.tables(seed)) for seed in seeds]
     lab = Lab(seeds, float(np.mean([trace.cost() for trace in whole])))
     cases = 50 if setting.quick else 500
     tables, figures = [harvest.example()], {}
@@ -304,10 +305,10 @@ def _respect(lab: Lab) -> Table:
     for lagged, kind in ((False, "aligned"), (True, "nonaligned")):
         work = Workload(lagged=lagged, noise=NOISE, rates=(150.0,), seconds=80)
         tables = [work.tables(seed) for seed in lab.seeds]
-        whole = [run(query_of(3, Harvest(budget=_PLENTY)), t).cost(40) for t in tables]
+        whole = [run(query_of(3, _WHOLE), t).cost(40) for t in tables]
         cells: list[Cell] = []
         for z in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8):
-            shed = Harvest(budget=_PLENTY, fraction=z)
+            shed = replace(_WHOLE, fraction=z)
             costs = [run(query_of(3, shed), t).cost(40) for t in tables]
             cells.append(float(np.mean([c / z / w for c, w in zip(costs, whole, strict=True)])))
         rows.append(((kind,), cells))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TOO_MUCH = 3.0  # times what the machine can do
-_BUFFER = "1 second"
+_METHODS = (Harvest(index="none"), TailDrop())  # both compare one by one
 _SECONDS_PER_FILE = 2
 _START_MS = 1_700_000_000_000
 
@@ -73,11 +73,13 @@ def overloading_rate(seed: int) -> float:
     """Events per second and stream whose whole join would take three times the time there is."""
     rate = 300.0
     tables = Workload(rates=(rate,), seconds=30).tables(seed)
-    compared = run(query_of(3, Harvest(budget=1e15)), tables).comparisons.sum()
+    compared = run(query_of(3, Harvest(budget=1e15, index="none")), tables).comparisons.sum()
     start = perf_counter()
     run(query_of(3, "off"), tables)
     per_second = compared / (perf_counter() - start)
-    full = run(query_of(3, Harvest(budget=1e15)), tables).cost()  # once the windows are full
+    full = run(
+        query_of(3, Harvest(budget=1e15, index="none")), tables
+    ).cost()  # once the windows are full
     usage = Harvest().usage
     return float(rate * (_TOO_MUCH * usage * per_second / full) ** (1 / 3))
 
@@ -141,9 +143,7 @@ def _embedded(setting: Setting) -> Iterator[Line]:
     tables = setting.tables()
     rate = tables["s1"].num_rows / setting.seconds
     yield Line("input", round(rate), "events/s and stream")
-    runs = [
-        _embedded_run(kind(buffer=_BUFFER), tables, setting.quick) for kind in (Harvest, TailDrop)
-    ]
+    runs = [_embedded_run(shed, tables, setting.quick) for shed in _METHODS]
     yield from _lines(setting, "embedded", *runs)
 
 
@@ -156,9 +156,7 @@ def _spark(setting: Setting) -> Iterator[Line]:
     folder = _files(setting)
     spark = session("slackwater bench", 2, {"spark.driver.memory": "3g"})
     try:
-        runs = [
-            _spark_run(spark, kind(buffer=_BUFFER), folder, setting) for kind in (Harvest, TailDrop)
-        ]
+        runs = [_spark_run(spark, shed, folder, setting) for shed in _METHODS]
     finally:
         spark.stop()
     yield from _lines(setting, "Spark", *runs)

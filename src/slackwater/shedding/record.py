@@ -28,9 +28,23 @@ class Ways(NamedTuple):
     direct: I64  # [start, stream, 3]: how to find it first; see `Shed.direct`
     lookup: I64  # [start, stream]: cost of finding the events with the right key
     counted: I64  # [start, stream]: 1 where events are counted, not looked at one by one
+    sorted: I64  # [start, stream]: 1 where basic windows are sorted by value
     tied: list[set[int]]  # [stream]: those that share a key with it
     any_order: bool  # whether the orders may be changed
     short_cut: bool  # whether there is a faster way as long as nothing is shed
+
+
+def basic_windows(query: Query, asked: Shedding) -> tuple[I64, I64]:
+    """Their length, and how many there are, of each stream."""
+    lengths = [length for length in query.lengths if length is not None]
+    given = asked.basic_window if isinstance(asked, Harvest) else None
+    basic = (
+        max(1, math.ceil(max(lengths) / _BASIC_WINDOWS))
+        if given is None
+        else to_units(given, query.unit)
+    )
+    n = [max(1, math.ceil(length / basic)) for length in lengths]
+    return np.full(len(lengths), basic, np.int64), np.array(n, np.int64)
 
 
 def new_shed(query: Query, asked: Shedding, ways: Ways) -> Shed:
@@ -38,13 +52,7 @@ def new_shed(query: Query, asked: Shedding, ways: Ways) -> Shed:
     lengths = [length for length in query.lengths if length is not None]
     m = len(lengths)
     second = to_units("1 second", query.unit)
-    given = asked.basic_window if isinstance(asked, Harvest) else None
-    basic = (
-        max(1, math.ceil(max(lengths) / _BASIC_WINDOWS))
-        if given is None
-        else to_units(given, query.unit)
-    )
-    n = np.array([max(1, math.ceil(length / basic)) for length in lengths], np.int64)
+    basic, n = basic_windows(query, asked)
     most = int(n.max())
     ctl = np.zeros(places.CTL_LENGTH, np.int64)
     ctl[places.PER_STREAM] = isinstance(asked, Harvest) and asked.scores == "per-stream"
@@ -60,7 +68,7 @@ def new_shed(query: Query, asked: Shedding, ways: Ways) -> Shed:
         ctl, number,
         keep=np.ones(m),
         share=np.ones(m),
-        basic=np.full(m, basic, np.int64),
+        basic=basic,
         n=n,
         n_segments=np.zeros((m, m - 1), np.int64),
         segment=np.zeros((m, m - 1, 2 * most + 2), np.int64),

@@ -44,6 +44,7 @@ def model(
     pass_scores: Sequence[Sequence[Any]] | None = None,
     entry: Any = None,
     each: Any = None,
+    near: Any = None,
 ) -> HarvestModel:
     """What is known, as arrays; direction by direction, step by step of its join order.
 
@@ -60,9 +61,10 @@ def model(
     pass_scores
         The same for the events that pass this step, which need not become results; by default they
         are taken to be as `scores` are, as in the paper.
-    entry, each
-        Cost of looking at all, and of one basic window; by default of a nested loop: nothing, and
-        the events in a basic window.
+    entry, each, near
+        Cost of looking at all, of one basic window, and of the candidates in the whole window that
+        an index finds, which lie where partners do; by default of a nested loop: nothing, the
+        events in a basic window, and none.
     """
     m, steps = np.shape(matches)
     n = np.array([[len(step) for step in direction] for direction in scores], np.int64)
@@ -72,6 +74,7 @@ def model(
         n=n.reshape(m, steps),
         entry=np.zeros((m, steps)) if entry is None else np.asarray(entry, float),
         each=each,
+        near=np.zeros((m, steps)) if near is None else np.asarray(near, float),
         matches=np.asarray(matches, float),
         passed=_yields(scores if pass_scores is None else pass_scores, scores),
         joined=_yields(scores, scores),
@@ -236,7 +239,8 @@ def _of_direction(i: int, known: HarvestModel, budget: float) -> _Front:
     costs = np.zeros(len(grid))
     for j in range(steps):
         c = grid[:, j]
-        costs += partial * (known.entry[i, j] + known.each[i, j] * c)
+        found = known.near[i, j] * known.passed[i, j, c]
+        costs += partial * (known.entry[i, j] + known.each[i, j] * c + found)
         partial = partial * known.matches[i, j] * known.passed[i, j, c]
         joined = joined * known.matches[i, j] * known.joined[i, j, c]
     affordable = costs <= budget

@@ -227,7 +227,9 @@ class Shedder:
             return
         self.shed.ctl[places.SHEDDING] = z < 1.0
         if z < 1.0:
-            self._counts, self.shed.share[:], self.kept = self._harvest(z, known)
+            # a throttle that is found knows of the bias already
+            asked = z if self._given is None else min(1.0, z / self._bias)
+            self._counts, self.shed.share[:], self.kept = self._harvest(asked, known)
             for i, order in enumerate(self.orders):
                 for j, s in enumerate(order):
                     best = setting.ranking(self.learning.scores(i, s))
@@ -269,23 +271,37 @@ class Shedder:
         which = [places.FIRST] + [places.LATER] * (len(self.orders) - 2)
         steps = [list(zip(which, self.orders[i], strict=True)) for i in streams]
         candidates = [[learning.candidates(w, i, s, window) for w, s in steps[i]] for i in streams]
-        counted, lookup, n = self._ways.counted, self._ways.lookup, self.shed.n
         return setting.model(
             rate,
             candidates,
             [[learning.matches(w, i, s, window) for w, s in steps[i]] for i in streams],
             [[learning.scores(i, s) for s in self.orders[i]] for i in streams],
             [[learning.pass_scores(i, s, w) for w, s in steps[i]] for i in streams],
-            # counting the events of a window costs the same for all of it as for part of it
-            entry=[[lookup[i, s] + counted[i, s] for s in self.orders[i]] for i in streams],
-            each=[
-                [
-                    0.0 if counted[i, s] else c / n[s]
-                    for c, s in zip(candidates[i], self.orders[i], strict=True)
-                ]
-                for i in streams
-            ],
+            **self._costs(candidates, window),
         )
+
+    def _costs(self, candidates: list[list[float]], window: F64) -> dict[str, list[list[float]]]:
+        """What a step costs, by how the join finds candidates.
+
+        A nested loop looks at all events of a basic window. A hash finds those with the right key,
+        a bisection in each sorted basic window those that are near enough: both are where partners
+        are. Counting them costs the same for all of a window as for part of it.
+        """
+        ways, n = self._ways, self.shed.n
+        bisect = 2.0 * np.log2(window / n + 1.0)
+        costs: dict[str, list[list[float]]] = {"entry": [], "each": [], "near": []}
+        for i, order in enumerate(self.orders):
+            rows: dict[str, list[float]] = {name: [] for name in costs}
+            for c, s in zip(candidates[i], order, strict=True):
+                counted, hashed, by_value = ways.counted[i, s], ways.lookup[i, s], ways.sorted[i, s]
+                rows["entry"].append(float(hashed + counted))
+                rows["each"].append(
+                    0.0 if counted or hashed else bisect[s] if by_value else c / n[s]
+                )
+                rows["near"].append(c if (hashed or by_value) and not counted else 0.0)
+            for name, row in rows.items():
+                costs[name].append(row)
+        return costs
 
     def _set_lookups(self) -> None:
         for i, order in enumerate(self.orders):
@@ -306,7 +322,7 @@ class Shedder:
         keep, log_keep, gradient = np.ones(m), np.zeros(m), np.zeros(m)
         if z < 1.0:
             drop_rates.best_shares(
-                z * self.full_cost, rate, np.array(self.orders), known.each * known.n,
+                z * self.full_cost, rate, np.array(self.orders), known.each * known.n + known.near,
                 known.matches, keep, log_keep, gradient,
             )  # fmt: skip
         self.shed.keep[:] = keep
