@@ -1,8 +1,8 @@
 """The experiments of GrubJoin: output under overload against dropping events (VI-B), and the rest.
 
 What the CPU can do is a number of comparisons per second, the same for all: as many as the whole
-join of three aligned streams of 100 events per second takes. RandomDrop is given the best fixed
-throttle in hindsight.
+join of three aligned streams of 100 events per second takes. RandomDrop is also shown with the
+fixed throttle that turns out best.
 """
 
 from __future__ import annotations
@@ -54,17 +54,18 @@ class Lab:
         traces = [run(query_of(work.m, shed), work.tables(seed)) for seed in self.seeds]
         return float(np.mean([of(trace) for trace in traces]))
 
-    def random_drop(self, work: Workload, budget: float | None = None) -> float:
-        """Output of RandomDrop: at its own throttle, or at the best fixed one if that is more."""
-        drop = RandomDrop(budget=budget or self.budget)
+    def random_drop(self, work: Workload) -> tuple[float, float]:
+        """Output of RandomDrop: at the throttle it finds, and at the best fixed one in hindsight."""
+        drop = RandomDrop(budget=self.budget)
         tables = [work.tables(seed) for seed in self.seeds]
         own = [run(query_of(work.m, drop), table) for table in tables]
         z = float(np.mean([trace.throttle[len(trace.throttle) // 3 :].mean() for trace in own]))
-        outputs = [float(np.mean([trace.output() for trace in own]))]
+        found = float(np.mean([trace.output() for trace in own]))
+        fixed = [found]
         for times in _HINDSIGHT if z < 1.0 else ():
-            fixed = query_of(work.m, replace(drop, fraction=min(1.0, times * z)))
-            outputs.append(float(np.mean([run(fixed, table).output() for table in tables])))
-        return max(outputs)
+            query = query_of(work.m, replace(drop, fraction=min(1.0, times * z)))
+            fixed.append(float(np.mean([run(query, table).output() for table in tables])))
+        return found, max(fixed)
 
 
 def _gain(ours: float, theirs: float) -> float:
@@ -100,6 +101,8 @@ def _words(lab: Lab) -> list[str]:
         "lags, greedy double-sided, a throttle that only matches rates, small buffers); `ours` are "
         "the defaults: scores by direction, all windows shredded evenly, greedy both ways and "
         "polished, Δ = 1 s, 20 basic windows, a throttle that keeps a quarter of the buffer busy.",
+        "RandomDrop sets its rates by the static optimum for what it has learnt; `its best fixed z` "
+        "is the best of several throttles around that, chosen in hindsight.",
         "Gains are far above the paper's because directions that find nothing are turned off (a "
         "lagging stream completes all results), and cost and output are learnt apart: most pairs "
         "that match do not become results, but all of them cost comparisons.",
@@ -161,13 +164,13 @@ def _step(lab: Lab, setting: Setting) -> Table:
 
 def _compared(lab: Lab, work: Workload) -> list[Cell]:
     ours, printed = lab.mean(work, lab.ours()), lab.mean(work, lab.printed())
-    drop = lab.random_drop(work)
-    return [ours, printed, drop, _gain(ours, drop), _gain(printed, drop)]
+    found, fixed = lab.random_drop(work)
+    return [ours, printed, found, fixed, _gain(ours, found), _gain(ours, fixed)]
 
 
 _COLUMNS = (
     Column("ours", "/s"), Column("printed", "/s"), Column("RandomDrop", "/s"),
-    Column("ours gains", "%"), Column("printed gains", "%"),
+    Column("its best fixed z", "/s"), Column("ours gains", "%"), Column("over the best", "%"),
 )  # fmt: skip
 
 

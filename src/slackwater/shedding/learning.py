@@ -17,9 +17,9 @@ import numpy as np
 from slackwater.kernels.records import F64, Shed
 from slackwater.kernels.shed import FIRST, LATER
 
-_ENOUGH = 300.0  # results in the sample: below this nothing is forgotten
+_ENOUGH = 500.0  # results in the sample: below this nothing is forgotten
 _WEIGHT_OF_PASSED = 4.0  # results that what passed counts for, where results are few
-_WEIGHT_OF_NOTHING = 0.5  # the same for the assumption that all basic windows are equal
+_WEIGHT_OF_NOTHING = 2.0  # the same for the assumption that all basic windows are equal
 _CLEARLY = 0.8  # another stream comes first if its partners are fewer by this factor
 _LEARNT = ("entered", "offered", "compared", "passed", "joined", "lags")
 
