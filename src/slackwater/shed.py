@@ -77,7 +77,7 @@ class RandomDrop(TailDrop):
         z: the share of the whole join's work that is done, if it is not to be found but given.
     """
 
-    sample: float = 0.1
+    sample: float = 0.05
     fraction: float | None = None
 
     def __post_init__(self) -> None:

@@ -137,6 +137,38 @@ def test_every_goal_can_be_given(tmp_path, goal, meant):
     assert read_job(write_job(tmp_path, ('{slack = "300 ms"}', goal))).query.goal == meant
 
 
+@pytest.mark.parametrize(
+    ("shed", "meant"),
+    [
+        ('"adaptive"', "adaptive"),
+        ('{budget = 1e6, basic_window = "100 ms", memory = "64 MB"}',
+         sw.Harvest(budget=1e6, basic_window="100 ms", memory="64 MB")),
+        ('{method = "random-drop", sample = 0.2}', sw.RandomDrop(sample=0.2)),
+        ('{method = "tail-drop", buffer = "2 s"}', sw.TailDrop(buffer="2 s")),
+    ],
+)  # fmt: skip
+def test_what_is_shed_can_be_given(tmp_path, shed, meant):
+    path = write_job(tmp_path, ('on = "k"', f'on = "k"\nshed = {shed}'))
+    assert read_job(path).query.shed == meant
+
+
+@pytest.mark.parametrize(
+    ("shed", "message"),
+    [
+        ('"much"', "shed must be 'adaptive', 'off' or a table with a method: 'harvest'"),
+        ('{method = "guess"}', "shed must be 'adaptive', 'off' or a table with a method"),
+        ("{boost = 0.9}", "boost must be above 1, got 0.9"),
+        ('{every = "soon"}', "every must be like '5 seconds'"),
+        ("{bost = 2}", 'has no key "bost" (did you mean "boost"?)'),
+    ],
+)
+def test_what_is_wrong_with_shedding_is_told(tmp_path, shed, message):
+    path = write_job(tmp_path, ('on = "k"', f'on = "k"\nshed = {shed}'))
+    with pytest.raises(JobFileError) as error:
+        read_job(path)
+    assert message in str(error.value)
+
+
 def test_a_goal_may_be_a_table_of_its_own(tmp_path):
     old = 'goal = {slack = "300 ms"}\n'
     file = write_job(tmp_path, (old, '[join.goal]\nrecall = 0.95\nover = "30 seconds"\n'))

@@ -136,7 +136,7 @@ def overloaded(kind, budget):
         "paper": sw.Harvest(
             sample=0.3, scores="per-stream", search="double-sided", throttle="rates", **common
         ),
-        "memory": sw.Harvest(sample=0.3, memory=900, **common),
+        "memory": sw.Harvest(sample=0.3, memory=900, **common | {"budget": PLENTY}),
         "fixed": sw.Harvest(sample=0.3, fraction=0.3, **common),
         "random": sw.RandomDrop(sample=0.3, **common),
         "tail": sw.TailDrop(**common),

@@ -70,6 +70,7 @@ class Engine(ShardEngine[Query, Reorder]):
         )
         index = index_for(query, conditions)
         self.shedder = shedder_for(query, conditions, index)
+        self._reached = 0  # arrivals before this one have been taken in
         self._due: list[int | None] = []  # when controller and shedder look at things again
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index)
@@ -183,9 +184,9 @@ class Engine(ShardEngine[Query, Reorder]):
             for top, slack in step.changes:
                 self._output.slack(int(top), int(slack))
             yield from self._join(step, piece)
+            begin = self._reached = step.reached
             if step.at_boundary:
                 self._at_boundary()
-            begin = step.reached
 
     def _flush(self, piece: int | None) -> Iterator[Output]:
         if self.shedder is not None:
@@ -247,6 +248,7 @@ class Engine(ShardEngine[Query, Reorder]):
         if shedder.memory is None or self.join.time == BEFORE:
             return
         stored = self.places() == _STORED
+        stored[self._reached - log.base :] = False  # they have not come yet
         age, size = [], []
         for s, rows in enumerate(self.rows):
             own = np.flatnonzero(stored & (log.stream == s))

@@ -44,6 +44,7 @@ class Lab:
         as_printed = {
             "basic_window": "2 seconds", "every": "5 seconds", "scores": "per-stream",
             "search": "double-sided", "throttle": "rates", "buffer": "100 ms", "index": "none",
+            "sample": 0.1,
         }  # fmt: skip
         return Harvest(budget=self.budget, **(as_printed | options))  # type: ignore[arg-type]
 
@@ -55,7 +56,7 @@ class Lab:
         return float(np.mean([of(trace) for trace in traces]))
 
     def random_drop(self, work: Workload) -> tuple[float, float]:
-        """Output of RandomDrop: at the throttle it finds, and at the best fixed one in hindsight."""
+        """Output of RandomDrop: at the throttle it finds, and at the fixed one that is best."""
         drop = RandomDrop(budget=self.budget)
         tables = [work.tables(seed) for seed in self.seeds]
         own = [run(query_of(work.m, drop), table) for table in tables]
@@ -101,8 +102,8 @@ def _words(lab: Lab) -> list[str]:
         "lags, greedy double-sided, a throttle that only matches rates, small buffers); `ours` are "
         "the defaults: scores by direction, all windows shredded evenly, greedy both ways and "
         "polished, Δ = 1 s, 20 basic windows, a throttle that keeps a quarter of the buffer busy.",
-        "RandomDrop sets its rates by the static optimum for what it has learnt; `its best fixed z` "
-        "is the best of several throttles around that, chosen in hindsight.",
+        "RandomDrop sets its rates by the static optimum for what it has learnt; `its best fixed "
+        "z` is the best of several throttles around that, chosen in hindsight.",
         "Gains are far above the paper's because directions that find nothing are turned off (a "
         "lagging stream completes all results), and cost and output are learnt apart: most pairs "
         "that match do not become results, but all of them cost comparisons.",

@@ -176,7 +176,7 @@ class Shedder:
         whole = setting.cost(setting.full(known), known)
         expected = whole
         if self.is_shedding:
-            sample = float(self.shed.number[places.SAMPLE])
+            sample = self._sample
             harvested = setting.cost(self._counts, known, self.shed.share)
             expected = (1.0 - sample) * harvested + sample * self.throttle.z * whole
         if compared > 0 and expected > 0.0:
@@ -229,13 +229,25 @@ class Shedder:
         if z < 1.0:
             # a throttle that is found knows of the bias already
             asked = z if self._given is None else min(1.0, z / self._bias)
-            self._counts, self.shed.share[:], self.kept = self._harvest(asked, known)
+            self._counts, self.shed.share[:], harvested = self._harvest(asked, known)
+            sample, (first, later) = self._sample, self._shredded
+            self.kept = (1 - sample) * harvested + sample * first * later ** (len(rate) - 2)
             for i, order in enumerate(self.orders):
                 for j, s in enumerate(order):
                     best = setting.ranking(self.learning.scores(i, s))
                     self.look_at(i, s, best[: self._counts[i, j]].tolist())
             if wanted is not None and self.kept < wanted:
                 self.cpu_needed = self._fraction_for(wanted, known) / z
+
+    @property
+    def _sample(self) -> float:
+        return float(self.shed.number[places.SAMPLE])
+
+    @property
+    def _shredded(self) -> tuple[float, float]:
+        """Share of the first and of later windows that events in the sample look at."""
+        number = self.shed.number
+        return float(number[places.FIRST_FRACTION]), float(number[places.LATER_FRACTION])
 
     def _set_shredding(self, z: float, known: HarvestModel) -> None:
         """An event in the sample does z of the work: of the first step, or of all alike."""
@@ -341,6 +353,11 @@ class Shedder:
         assert self.memory is not None
         streams = range(len(size))
         worth = [self.shed.joined[:, s].sum(axis=0) * self._is_used(s) for s in streams]
+        if not any(w.any() for w in worth):
+            # Nothing was found yet: partners may be older than what all windows can hold together.
+            # One stream gives way to the others, and each in its turn.
+            first = self._since // max(*self._lengths, 1)
+            worth = [np.full(len(w), float((s + first) % len(size))) for s, w in enumerate(worth)]
         coming = [
             sizes[: -(-self.every // int(self.shed.basic[s]))] for s, sizes in enumerate(size)
         ]
