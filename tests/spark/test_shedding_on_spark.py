@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import slackwater as sw
@@ -15,11 +14,14 @@ SECONDS, FILES = 36, 6
 
 
 def streams(rate=60.0):
+    """No two events of a stream have the same time: nothing is left to their order."""
     tables = Workload(rates=(rate,), seconds=SECONDS).tables(1)
+    firsts = {
+        name: np.unique(table["ts"].to_numpy(), return_index=True)[1]
+        for name, table in tables.items()
+    }
     return {
-        name: table.append_column("arrival", table["ts"]).cast(
-            pa.schema({"ts": pa.int64(), "x": pa.float64(), "arrival": pa.int64()})
-        )
+        name: table.take(firsts[name]).append_column("arrival", table["ts"].take(firsts[name]))
         for name, table in tables.items()
     }
 
