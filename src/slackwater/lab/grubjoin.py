@@ -79,11 +79,10 @@ def _grubjoin(setting: Setting) -> Findings:
     whole = [run(query_of(3, _WHOLE), aligned.tables(seed)) for seed in seeds]
     lab = Lab(seeds, float(np.mean([trace.cost() for trace in whole])))
     cases = 50 if setting.quick else 500
-    tables, figures = [harvest.example()], {}
-    for correlated, name in ((True, "-optimality"), (False, "-optimality-flat")):
-        table, figure = harvest.optimality(cases, setting.seed, correlated)
-        tables.append(table)
-        figures[name] = figure
+    optimal = [harvest.optimality(cases, setting.seed, correlated) for correlated in (True, False)]
+    tables = [harvest.example(), *(table for table, _ in optimal)]
+    title = "Setting the harvest fractions (Fig. 7)"
+    figures = {"-optimality": panels(title, "z", [[panel for _, panel in optimal]])}
     tables += harvest.times(setting.seed, setting.quick)
     for experiment in (_throttling, _rates, _noise, _streams, _basic_windows, _intervals):
         found, figure = experiment(lab, setting)
@@ -225,8 +224,8 @@ def _streams(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
             cells = _compared(lab, Workload(m=m, lagged=lagged))
             paper = "up to 700 %" if lagged and m == 5 else None
             rows.append(((kind, f"m = {m}"), [*cells, paper]))
-            curves[kind][0].append(float(m))
-            curves[kind][1].append(float(cells[3]))  # type: ignore[arg-type]
+            curves[kind][0].append(float(m - 3))
+            curves[kind][1].append(float(cells[4]))  # type: ignore[arg-type]
     for m in (4, 5):
         noisy = Workload(m=m, noise=(2.0, 2.0, 50.0, 50.0, 50.0))
         rows.append((("nonaligned, all but two noisy", f"m = {m}"), [*_compared(lab, noisy), None]))
@@ -234,7 +233,8 @@ def _streams(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
         "Number of streams (Fig. 13)", ("streams", "m"), (*_COLUMNS, Column("paper")), rows
     )
     panel = Panel("100 events per second", "more results than RandomDrop [%]", curves)
-    return [table], panels("More streams, more to gain (Fig. 13)", "streams", [[panel]])
+    ticks = ["3", "4", "5"]
+    return [table], panels("More streams, more to gain (Fig. 13)", "streams", [[panel]], ticks)
 
 
 def _basic_windows(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
@@ -250,7 +250,9 @@ def _basic_windows(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
         rows.append(((name,), [*outputs]))
     columns = tuple(Column(f"b = {length / 1000:g} s", "/s") for length in lengths)
     table = Table("Length of basic windows (Fig. 14)", ("noise",), columns, rows)
-    panel = Panel("nonaligned, 200 events per second", "results per second", curves)
+    panel = Panel(
+        "nonaligned, 200 events per second", "results per second", curves, y_range=(0.0, None)
+    )
     return [table], panels("Output by the length of basic windows (Fig. 14)", "seconds", [[panel]])
 
 
@@ -265,9 +267,10 @@ def _intervals(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
         rows.append(((f"m = {m}",), [*outputs]))
         row.append(
             Panel(
-                f"m = {m}", "results per second", {"ours": ([x / 1000 for x in lengths], outputs)}
+                f"m = {m}", "results per second", {"ours": ([x / 1000 for x in lengths], outputs)},
+                y_range=(0.0, None),
             )
-        )
+        )  # fmt: skip
     columns = tuple(Column(f"Δ = {length / 1000:g} s", "/s") for length in lengths)
     table = Table("Adaptation interval (Fig. 15; nonaligned)", ("streams",), columns, rows)
     return [table], panels("Output by the adaptation interval (Fig. 15)", "Δ [s]", [row])
