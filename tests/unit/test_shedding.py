@@ -342,7 +342,90 @@ def test_joins_by_key_shed_too(select, on):
     assert metrics.shedding.comparisons <= 1.3 * 30 * budget
 
 
+def small(n=150, span=3000, seed=1):
+    """Three short streams of numbers that follow each other."""
+    rng = np.random.default_rng(seed)
+    tables = {}
+    for lag, name in enumerate("abc"):
+        ts = np.sort(rng.integers(0, span, n))
+        x = (ts + 150 * lag) / 20 + rng.normal(0, 1, n)
+        keys = {"k": rng.integers(0, 3, n), "j": rng.integers(0, 3, n)}
+        tables[name] = pa.table({"ts": ts, "x": x, "i": x.astype(int), **keys})
+    return tables
+
+
+NEAR = "abs(a.x - b.x) <= 2 and abs(b.x - c.x) <= 2"
+
+
+@pytest.mark.parametrize(
+    ("condition", "options"),
+    [
+        ({"where": NEAR}, {}),
+        ({"where": NEAR}, {"index": "none"}),
+        ({"where": NEAR}, {"scores": "per-stream", "index": "none", "throttle": "backlog"}),
+        ({"where": NEAR, "on": "k"}, {}),
+        ({"where": NEAR.replace("x", "i")}, {"search": "exhaustive", "basic_window": 100}),
+        ({"on": "k"}, {}),
+        ({"on": "k", "select": "count"}, {}),
+        ({"on": ["a.k = b.k", "b.j = c.j"]}, {}),
+        ({"on": ["a.k = b.k", "b.j = c.j"], "select": "count"}, {}),
+    ],
+)
+def test_every_kind_of_join_sheds(condition, options):
+    streams, tables = [sw.Stream(name, "ts", 400) for name in "abc"], small()
+    whole = sw.join(*streams, **condition).replay(tables).metrics.produced
+    budget = 200.0 if condition.get("select") == "count" else 2000.0
+    shed = sw.Harvest(**{"budget": budget, "every": 100, "sample": 0.4} | options)
+    metrics = sw.join(*streams, **condition, shed=shed).replay(tables).metrics
+    assert metrics.is_balanced
+    assert 0 < metrics.produced < whole
+    assert metrics.shedding.missed_error > 0.0  # some of it was sampled, so some was shed
+
+
+def test_what_is_lost_with_late_events_is_estimated_too():
+    rng, tables = np.random.default_rng(1), {}
+    for name, table in small().items():
+        late = np.where(rng.random(table.num_rows) < 0.3, rng.integers(0, 300, table.num_rows), 0)
+        tables[name] = table.append_column("arr", pa.array(table["ts"].to_numpy() + late))
+    streams = [sw.Stream(name, "ts", 400) for name in "abc"]
+    goal = sw.Recall(0.9, over="1 s", every=100)
+    shed = sw.Harvest(budget=3000.0, every=100, sample=0.5, index="none")
+    run = sw.join(*streams, where=NEAR, goal=goal, shed=shed).replay(tables, arrival="arr")
+    assert run.metrics.shedding.lost_error > 0.0
+    assert run.metrics.shedding.cpu_needed >= 1.0
+    assert not run.late.column("exact").to_numpy(zero_copy_only=False).all()
+
+
+def test_orders_follow_the_selectivities():
+    """Streams a and b have many matches, a and c few: c comes first."""
+    n = 400
+    ts, rng = np.sort(np.random.default_rng(1).integers(0, 4000, n)), np.random.default_rng(2)
+    tables = {
+        name: pa.table({"ts": ts, "x": rng.integers(0, values, n)})
+        for name, values in (("a", 2), ("b", 2), ("c", 40))
+    }
+    streams = [sw.Stream(name, "ts", 400) for name in "abc"]
+    near = "a.x == b.x and a.x == c.x and b.x == c.x"
+    query = sw.join(*streams, where=near, shed=sw.Harvest(budget=1e9, every=200, sample=0.5))
+    batch, _ = recorded(query, tables, None)
+    engine = Engine(query, {name: table.schema for name, table in tables.items()})
+    assert engine.shedder.orders == [[1, 2], [0, 2], [0, 1]]
+    engine.feed(batch)
+    assert engine.shedder.orders[0] == [2, 1]
+    assert engine.shedder.orders[1] == [2, 0]
+
+
 # ---- the wall clock
+
+
+def test_any_load_is_too_much_for_a_join_that_may_do_nothing():
+    streams = [sw.Stream(name, "ts", 400) for name in "abc"]
+    shed = sw.Harvest(usage=1e-9, every=100, buffer=50)
+    metrics = sw.join(*streams, where=NEAR, shed=shed).replay(small()).metrics
+    assert metrics.shedding.throttle < 0.1
+    assert metrics.shedding.backlog > 50
+    assert metrics.shed > 0.9 * metrics.arrivals
+    assert metrics.is_balanced
 
 
 @slow

@@ -160,11 +160,14 @@ class Shedder:
         let_in = pushed - int((self.shed.dropped - self._dropped).sum())
         work, backlog = float(self.shed.number[places.WORK]), self.backlog(now)
         if work <= 0.0 or let_in == 0:
-            return Load(pushed, float(let_in), 0.0, math.inf, backlog / span)
+            nothing_to_do = math.inf if backlog <= 0.0 else None
+            return Load(pushed, float(let_in), 0.0, nothing_to_do, backlog / span)
         each = work / let_in
         consumed = let_in - (backlog - self._backlog) / each
         compared = int(self.shed.ctl[places.COMPARED]) - self._compared
-        possible = _ratio(compared / work, self._bias * self.full_cost)
+        possible = None
+        if compared > 0 and self.full_cost > 0.0:
+            possible = compared / work / (self._bias * self.full_cost)
         return Load(pushed, consumed, backlog / each, possible, backlog / span)
 
     def _correct(self, span: int, known: HarvestModel) -> None:

@@ -28,7 +28,7 @@ class Load(NamedTuple):
     pushed: int  # events that came
     consumed: float  # events that were done with
     left: float  # events that wait
-    possible: float  # the z whose work would take all of Δ
+    possible: float | None  # the z whose work would take all of Δ; None: nobody knows
     waiting: float  # the time that what waits will take, by Δ
 
 
@@ -52,7 +52,7 @@ class Throttle:
         """The next z."""
         if self.rule == "capacity":
             time = max(1.0 + self.may_wait - load.waiting, _LEAST_TIME)
-            z = time * load.possible
+            z = self.z if load.possible is None else time * load.possible
         else:
             came = load.pushed + (load.left if self.rule == "backlog" else 0.0)
             performance = load.consumed / came if came else 1.0  # β
