@@ -5,6 +5,8 @@ It runs small queries of each kind; numba keeps what it compiled on disk.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -16,9 +18,15 @@ from slackwater.goal import DropRatio, MaxSlack, Recall, Slack
 from slackwater.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.query import Query, Stream, Tuples, join
+from slackwater.shed import Harvest, RandomDrop
 from slackwater.stats.novelty import Novelty
 from slackwater.window_query import WindowQuery, window
 
+_CONDITIONS: list[dict[str, Any]] = [{"on": "k"}, {"where": "abs(a.x - b.x) < 1"}]
+_SHEDDING = (
+    Harvest(budget=100.0, every=2), Harvest(budget=100.0, every=2, index="none"),
+    RandomDrop(budget=100.0, every=2),
+)  # fmt: skip
 _ROWS = {
     "ts": [1, 4, 3, 5, 12, 8],
     "k": [1, 1, 2, 1, 2, 1],
@@ -36,6 +44,7 @@ def _queries() -> list[Query]:
         join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1)),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1, model="noneqsel")),
+        *(join(a, b, **condition, shed=shed) for condition in _CONDITIONS for shed in _SHEDDING),
     ]
 
 

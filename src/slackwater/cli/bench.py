@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,16 +46,9 @@ def spark(
     quick: Quick = False,
 ) -> None:
     """Measure the join on Spark beside Spark's own; takes about ten minutes."""
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
     from slackwater.lab.spark_bench import CASES, Setting
 
-    with TemporaryDirectory() as folder:
-        setting = Setting(seed, quick, Path(folder))
-        cases = progress([(case.title, case) for case in CASES], "bench spark", quiet=json)
-        lines = [line for case in cases for line in case.measure(setting)]
-    _finish("bench spark", lines, json, seed, quick)
+    _measure("spark", CASES, Setting, json, seed, quick)
 
 
 @app.command()
@@ -65,16 +58,24 @@ def overload(
     quick: Quick = False,
 ) -> None:
     """Give the join three times what this machine can do; takes about six minutes."""
+    from slackwater.lab.overload_bench import CASES, Setting
+
+    _measure("overload", CASES, Setting, json, seed, quick)
+
+
+def _measure(
+    name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
+) -> None:
+    """Run benchmarks that need a folder for their files."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from slackwater.lab.overload_bench import CASES, Setting
-
+    command = f"bench {name}"
     with TemporaryDirectory() as folder:
-        setting = Setting(seed, quick, Path(folder))
-        cases = progress([(case.title, case) for case in CASES], "bench overload", quiet=json)
-        lines = [line for case in cases for line in case.measure(setting)]
-    _finish("bench overload", lines, json, seed, quick)
+        cases = progress([(case.title, case) for case in benchmarks], command, quiet=json)
+        chosen = setting(seed, quick, Path(folder))
+        lines = [line for case in cases for line in case.measure(chosen)]
+    _finish(command, lines, json, seed, quick)
 
 
 def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:

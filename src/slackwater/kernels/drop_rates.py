@@ -39,6 +39,24 @@ def _scaled(log_keep, shift, keep):
         keep[i] = math.exp(min(0.0, log_keep[i] + shift))
 
 
+@part
+def _fit(budget, rate, order, candidates, matches, keep, log_keep, gradient):
+    """Shift `log_keep` as a whole to the cost `budget`; `keep` and `gradient` are those there."""
+    low = -50.0
+    high = 50.0
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        _scaled(log_keep, middle, keep)
+        if drop_cost(keep, rate, order, candidates, matches, gradient) > budget:
+            high = middle
+        else:
+            low = middle
+    _scaled(log_keep, low, keep)
+    drop_cost(keep, rate, order, candidates, matches, gradient)
+    for i in range(keep.shape[0]):
+        log_keep[i] = min(0.0, log_keep[i] + low)
+
+
 @kernel
 def best_shares(budget, rate, order, candidates, matches, keep, log_keep, gradient):
     """Write to `keep` the shares with the largest product whose cost is at most `budget`."""
@@ -49,40 +67,15 @@ def best_shares(budget, rate, order, candidates, matches, keep, log_keep, gradie
     if drop_cost(keep, rate, order, candidates, matches, gradient) <= budget:
         return
     for _ in range(_ROUNDS):
-        low = -50.0
-        high = 50.0
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            _scaled(log_keep, middle, keep)
-            if drop_cost(keep, rate, order, candidates, matches, gradient) > budget:
-                high = middle
-            else:
-                low = middle
-        _scaled(log_keep, low, keep)
-        drop_cost(keep, rate, order, candidates, matches, gradient)
+        _fit(budget, rate, order, candidates, matches, keep, log_keep, gradient)
         mean = 0.0
         free = 0
         for i in range(m):
-            log_keep[i] = min(0.0, log_keep[i] + low)
             if log_keep[i] < 0.0:
                 mean += math.log(max(gradient[i], 1e-300))
                 free += 1
-        if free == 0:
-            return
-        mean /= free
         for i in range(m):
             # those that are let in wholly come back when they cost more than the others
-            behind = mean - math.log(max(gradient[i], 1e-300))
+            behind = mean / max(free, 1) - math.log(max(gradient[i], 1e-300))
             log_keep[i] = min(0.0, log_keep[i] + 0.3 * behind)
-    _scaled(log_keep, 0.0, keep)
-    if drop_cost(keep, rate, order, candidates, matches, gradient) > budget:
-        low = -50.0
-        high = 0.0
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            _scaled(log_keep, middle, keep)
-            if drop_cost(keep, rate, order, candidates, matches, gradient) > budget:
-                high = middle
-            else:
-                low = middle
-        _scaled(log_keep, low, keep)
+    _fit(budget, rate, order, candidates, matches, keep, log_keep, gradient)
