@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from matplotlib.figure import Figure
 
 from slackwater.lab import harvest
 from slackwater.lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
-from slackwater.lab.overload import NOISE, Trace, Workload, query_of, run
+from slackwater.lab.overload import NOISE, WARM_UP, Trace, Workload, query_of, run
 from slackwater.lab.plots import Panel, panels
 from slackwater.shed import Asked, Harvest, RandomDrop
 
@@ -34,6 +35,11 @@ class Lab:
 
     seeds: Sequence[int]
     budget: float  # comparisons per second
+    quick: bool = False
+
+    def tables(self, work: Workload) -> list[dict[str, pa.Table]]:
+        """The streams, for each seed."""
+        return [(work.brief() if self.quick else work).tables(seed) for seed in self.seeds]
 
     def ours(self, **options: object) -> Harvest:
         """The defaults."""
@@ -52,18 +58,18 @@ class Lab:
         self, work: Workload, shed: Asked, of: Callable[[Trace], float] = Trace.output
     ) -> float:
         """The mean over the seeds."""
-        traces = [run(query_of(work.m, shed), work.tables(seed)) for seed in self.seeds]
+        traces = [run(query_of(work.m, shed), tables) for tables in self.tables(work)]
         return float(np.mean([of(trace) for trace in traces]))
 
     def random_drop(self, work: Workload) -> tuple[float, float]:
         """Output of RandomDrop: at the throttle it finds, and at the fixed one that is best."""
         drop = RandomDrop(budget=self.budget)
-        tables = [work.tables(seed) for seed in self.seeds]
+        tables = self.tables(work)
         own = [run(query_of(work.m, drop), table) for table in tables]
         z = float(np.mean([trace.throttle[len(trace.throttle) // 3 :].mean() for trace in own]))
         found = float(np.mean([trace.output() for trace in own]))
         fixed = [found]
-        for times in _HINDSIGHT if z < 1.0 else ():
+        for times in _HINDSIGHT if z < 1.0 and not self.quick else ():
             query = query_of(work.m, replace(drop, fraction=min(1.0, times * z)))
             fixed.append(float(np.mean([run(query, table).output() for table in tables])))
         return found, max(fixed)
@@ -77,8 +83,8 @@ def _grubjoin(setting: Setting) -> Findings:
     seeds = setting.seeds(3)
     aligned = Workload(lagged=False)
     whole = [run(query_of(3, _WHOLE), aligned.tables(seed)) for seed in seeds]
-    lab = Lab(seeds, float(np.mean([trace.cost() for trace in whole])))
-    cases = 50 if setting.quick else 500
+    lab = Lab(seeds, float(np.mean([trace.cost() for trace in whole])), setting.quick)
+    cases = 10 if setting.quick else 500
     optimal = [harvest.optimality(cases, setting.seed, correlated) for correlated in (True, False)]
     tables = [harvest.example(), *(table for table, _ in optimal)]
     title = "Setting the harvest fractions (Fig. 7)"
@@ -127,7 +133,7 @@ def _throttling(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
         ("ours", lab.ours(every="4 s")),
         ("printed", lab.printed(every="4 s", buffer="1 s")),
     ):
-        trace = run(query_of(3, shed), work.tables(setting.seed))
+        trace = run(query_of(3, shed), lab.tables(work)[0])
         curves[name] = (trace.time.tolist(), trace.throttle.tolist())
         waits[name] = (trace.time.tolist(), trace.backlog.tolist())
     each = work.seconds / len(rates)
@@ -145,8 +151,8 @@ def _step(lab: Lab, setting: Setting) -> Table:
     work = Workload(rates=(100.0, 200.0), seconds=120)
     rows: Rows = []
     for name, shed in (("ours", lab.ours()), ("printed", lab.printed(buffer="1 s"))):
-        traces = [run(query_of(3, shed), work.tables(seed)) for seed in lab.seeds]
-        settled = 60 + 20 + 2 * (1 if name == "ours" else 5)
+        traces = [run(query_of(3, shed), tables) for tables in lab.tables(work)]
+        settled = WARM_UP if lab.quick else 60 + 20 + 2 * (1 if name == "ours" else 5)
         late = [trace.backlog[trace.time > settled] for trace in traces]
         slopes = [np.polyfit(np.arange(len(b)), b, 1)[0] * len(b) for b in late]
         rows.append(((name,), [
@@ -293,7 +299,7 @@ def _drops(lab: Lab, setting: Setting) -> Table:
     rows: Rows = []
     buffers = (50, 500, 1000, 2000)
     for rate in setting.some((100.0, 150.0, 200.0, 250.0)):
-        tables = [Workload(rates=(rate,)).tables(seed) for seed in lab.seeds]
+        tables = lab.tables(Workload(rates=(rate,)))
         for name, way in (("printed", lab.printed), ("ours", lab.ours)):
             cells: list[Cell] = []
             for buffer in buffers:
@@ -309,14 +315,15 @@ def _drops(lab: Lab, setting: Setting) -> Table:
 def _respect(lab: Lab) -> Table:
     """Whether a given throttle is kept: comparisons by z times those of the whole join."""
     rows: Rows = []
+    begin = WARM_UP if lab.quick else 40
     for lagged, kind in ((False, "aligned"), (True, "nonaligned")):
         work = Workload(lagged=lagged, noise=NOISE, rates=(150.0,), seconds=80)
-        tables = [work.tables(seed) for seed in lab.seeds]
-        whole = [run(query_of(3, _WHOLE), t).cost(40) for t in tables]
+        tables = lab.tables(work)
+        whole = [run(query_of(3, _WHOLE), t).cost(begin) for t in tables]
         cells: list[Cell] = []
         for z in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8):
             shed = replace(_WHOLE, fraction=z)
-            costs = [run(query_of(3, shed), t).cost(40) for t in tables]
+            costs = [run(query_of(3, shed), t).cost(begin) for t in tables]
             cells.append(float(np.mean([c / z / w for c, w in zip(costs, whole, strict=True)])))
         rows.append(((kind,), cells))
     columns = tuple(Column(f"z = {z:g}") for z in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8))

@@ -7,7 +7,7 @@ or less noisy. A result has one event of each stream, all values within 1 of eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -36,6 +36,10 @@ class Workload:
     lagged: bool = True  # the paper's nonaligned streams
     noise: tuple[float, ...] = NOISE
     seconds: int = 60
+
+    def brief(self) -> Workload:
+        """Little of it, to see whether something works."""
+        return replace(self, seconds=min(self.seconds, WARM_UP + 4))
 
     def tables(self, seed: int) -> dict[str, pa.Table]:
         """The streams, in order."""
