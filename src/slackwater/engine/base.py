@@ -269,13 +269,17 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         if 2 * (oldest - self.log.base) < self.log.size:
             return  # little to gain: let the log grow, so that this stays rare
         self.log.trim(oldest)
-        self._forget_rows()
+        self._forget_rows(self.log.end)
         if self.intake.codes.size > _FEWEST_CODES:
             self._forget_codes()
 
-    def _forget_rows(self) -> None:
-        """Drop the rows behind events that do not matter any more."""
+    def _forget_rows(self, reached: int) -> None:
+        """Drop the rows of events that do not matter any more; those from `reached` on still will.
+
+        They have not been taken in yet.
+        """
         alive = self.places() != DEAD
+        alive[reached - self.log.base :] = True
         for s, rows in enumerate(self.rows):
             own = self.log.row[alive & (self.log.stream == s)]
             rows.forget(int(own[0]) if len(own) else rows.end)

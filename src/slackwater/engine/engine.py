@@ -260,7 +260,7 @@ class Engine(ShardEngine[Query, Reorder]):
             if gone:
                 self.counters.evicted += gone
                 self.join.forget_before(s, self.join.time - kept * int(shedder.shed.basic[s]) + 1)
-        self._forget_rows()
+        self._forget_rows(self._reached)
 
     def measured(self, busy: float, begin: int) -> None:
         """What came since time `begin` kept the machine busy for so many seconds.
