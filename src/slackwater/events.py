@@ -59,7 +59,7 @@ class Batch:
         for until in ends:
             turns = self.stream[begin:until]
             end = done + np.bincount(turns, minlength=len(done))
-            own = [slice(*ends) for ends in zip(done.tolist(), end.tolist(), strict=True)]
+            own = [slice(*rows) for rows in zip(done.tolist(), end.tolist(), strict=True)]
             part = object.__new__(Batch)  # a part of a batch that was checked
             vars(part).update(
                 tables=tuple(

@@ -38,6 +38,7 @@ CORE = [  # names never change, or figures cannot be compared across versions
     "shedding at z = 1, materialising: time",
     "shedding at z = 1, counting: time",
     "shedding at z = 1, an ε-join of three: time",
+    "shedding at z = 1, the same without index: time",
     "harvest fractions, m = 3, n = 10",
     "harvest fractions, m = 5, n = 20",
     "cold start",

@@ -406,7 +406,7 @@ def test_orders_follow_the_selectivities():
     }
     streams = [sw.Stream(name, "ts", 400) for name in "abc"]
     near = "a.x == b.x and a.x == c.x and b.x == c.x"
-    query = sw.join(*streams, where=near, shed=sw.Harvest(budget=1e9, every=200, sample=0.5))
+    query = sw.join(*streams, where=near, shed=sw.Harvest(budget=1e4, every=200, sample=0.5))
     batch, _ = recorded(query, tables, None)
     engine = Engine(query, {name: table.schema for name, table in tables.items()})
     assert engine.shedder.orders == [[1, 2], [0, 2], [0, 1]]
@@ -430,7 +430,7 @@ def test_any_load_is_too_much_for_a_join_that_may_do_nothing():
 
 @slow
 def test_the_measured_load_opens_and_closes_the_throttle():
-    """The meter says what it likes: ten times too slow, then fast enough."""
+    """The meter says what it likes: fast enough, then much too slow, then fast enough."""
     tables = Workload(rates=(100.0,), seconds=60).tables(1)
     query = query_of(3, "adaptive")
     batch, _ = recorded(query, tables, None)
@@ -445,7 +445,7 @@ def test_the_measured_load_opens_and_closes_the_throttle():
         engine.measured(compared / speed, begin)
         seen.append(engine.metrics().shedding.throttle)
     assert seen[19] == 1.0
-    assert min(seen[25:40]) < 0.2
+    assert max(seen[25:40]) < 0.6
     assert seen[-1] == 1.0
 
 
@@ -461,8 +461,8 @@ def test_a_meter_that_is_left_by_an_error_says_nothing():
 
 
 def test_the_same_query_may_shed_otherwise_after_a_restart():
-    table = pa.table({"ts": np.arange(200), "k": np.zeros(200, int)})
-    query = pair(shed=sw.Harvest(budget=100.0, every=10))
+    table = pa.table({"ts": np.arange(2000), "k": np.zeros(2000, int)})
+    query = pair(shed=sw.Harvest(budget=30_000.0, every=10, buffer=5))
     batch, _ = recorded(query, dict.fromkeys("ab", table), None)
     engine = Engine(query, dict.fromkeys("ab", table.schema))
     engine.feed(batch)
@@ -472,3 +472,23 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
         )
         again.flush()
         assert again.metrics().is_balanced
+        assert all(
+            again.metrics().streams[s].shed >= then.shed > 0
+            for s, then in engine.metrics().streams.items()
+        )
+        assert again.counters.missed >= engine.counters.missed > 0
+    fixed = pair(shed=sw.Harvest(budget=30_000.0, every=10, fraction=0.25))
+    again = Engine.restore(engine.snapshot(), fixed, dict.fromkeys("ab", table.schema))
+    assert again.metrics().shedding.throttle == 0.25 != engine.metrics().shedding.throttle
+
+
+def test_a_sorted_window_is_of_use_where_a_band_links_it():
+    query = sw.join(
+        *(sw.Stream(name, ts="ts", window=10) for name in "abc"),
+        where="abs(a.x - b.x) <= 1 and abs(b.y - c.y) <= 1",
+        shed="adaptive",
+    )
+    schema = pa.schema([("ts", pa.int64()), ("x", pa.float64()), ("y", pa.float64())])
+    engine = Engine(query, dict.fromkeys("abc", schema))
+    linked = engine.join._index.arrays.linked  # b is sorted by x, so nothing of c leads into it
+    assert linked.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]

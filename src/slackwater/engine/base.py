@@ -52,8 +52,10 @@ class Counters:
     lost: int = 0
     lost_unknown: int = 0
     max_lateness: int = 0
-    while_shedding: int = 0  # results made meanwhile
     evicted: int = 0
+    missed: float = 0.0  # results left out by load shedding, estimated
+    missed_variance: float = 0.0
+    lost_variance: float = 0.0
 
     @classmethod
     def zero(cls, m: int) -> Counters:

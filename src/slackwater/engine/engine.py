@@ -310,8 +310,7 @@ class Engine(ShardEngine[Query, Reorder]):
                 self._materialise(part, step)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
-        dropped = self._dropped(step.out.stream)
-        self._count(step.out.stream, made, late, dropped)
+        self._count(step.out.stream, made, late)
         if self.statistics is not None:
             could_make = (made.position, made.n)
             if self.shedder is not None and self.shedder.is_shedding:
@@ -325,22 +324,12 @@ class Engine(ShardEngine[Query, Reorder]):
             )
         self._output.step(self.log, step.out, made, late)
 
-    def _dropped(self, streams: I64) -> I64:
-        """How many of these events load shedding did not let in, by stream."""
-        total = self.counters
-        if self.shedder is None:
-            return np.zeros(len(self.rows), np.int64)
-        self.shedder.took(streams)
-        dropped: I64 = np.array(self.shedder.dropped) - np.array(total.shed)
-        add(total.shed, dropped)
-        return dropped
-
-    def _count(self, streams: I64, made: Made, late: Late, dropped: I64) -> None:
+    def _count(self, streams: I64, made: Made, late: Late) -> None:
         total, m = self.counters, len(self.rows)
         kept = (late.fate & fates.LATE_KEPT) > 0
         behind = np.bincount(streams[late.position], minlength=m)
         behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
-        add(total.in_order, np.bincount(streams, minlength=m) - behind - dropped)
+        add(total.in_order, np.bincount(streams, minlength=m) - behind)
         add(total.late_kept, behind_kept)
         add(total.late_dropped, behind - behind_kept)
         total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
@@ -348,8 +337,14 @@ class Engine(ShardEngine[Query, Reorder]):
         produced, lost = int(made.n.sum()), int(late.lost.sum())
         total.produced += produced
         total.lost += lost
-        if self.shedder is not None and self.shedder.is_shedding:
-            total.while_shedding += produced
+        if self.shedder is not None:
+            taken = self.shedder.took(streams)
+            add(total.shed, taken.dropped)
+            add(total.in_order, -taken.dropped)
+            total.lost_variance += taken.lost_variance
+            if self.shedder.is_shedding:
+                total.missed += taken.would_make - produced
+                total.missed_variance += taken.would_make_variance
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
         if self.shedder is None:

@@ -11,6 +11,7 @@ from slackwater.joins.conditions import Conditions, may_reorder
 from slackwater.joins.plan import counted, direct_steps, lookups, steps_from, tied
 from slackwater.joins.sorted_windows import SortedWindows, sorted_windows
 from slackwater.kernels import shed as places
+from slackwater.kernels.records import NONE
 from slackwater.query import Query
 from slackwater.shed import Harvest
 from slackwater.shedding.record import Ways, basic_windows
@@ -34,12 +35,15 @@ def shedder_for(
     if asked is None:
         return None
     keys = query.keys
+    direct = direct_steps(query, conditions.site_of)
+    if not may_reorder(query):
+        direct[:] = NONE  # other orders need not be tried
     ways = Ways(
         orders=[[step.stream for step in steps_from(s, keys)] for s in range(len(query.streams))],
-        direct=direct_steps(query, conditions.site_of),
+        direct=direct,
         lookup=lookups(query),
         counted=counted(query),
-        sorted=np.zeros_like(counted(query)) if index is None else index.is_sorted,
+        linked=np.zeros_like(counted(query)) if index is None else index.arrays.linked,
         tied=tied(query),
         any_order=may_reorder(query),
         short_cut=len(keys) == 1 and query.where is None,
@@ -60,16 +64,14 @@ def wanted(goal: Goal, statistics: Statistics | None) -> float | None:
 
 def metrics_of(shedder: Shedder, counters: Counters, now: int) -> SheddingMetrics:
     """What is told about load shedding."""
-    number = shedder.shed.number
-    missed = float(number[places.WOULD_MAKE]) - counters.while_shedding
     return SheddingMetrics(
         throttle=shedder.throttle.z,
         kept=shedder.kept,
         comparisons=int(shedder.shed.ctl[places.COMPARED]),
         full_cost=shedder.full_cost * shedder.second,
-        missed=max(0, round(missed)),
-        missed_error=2.0 * float(number[places.WOULD_MAKE_VARIANCE]) ** 0.5,
-        lost_error=2.0 * float(number[places.LOST_VARIANCE]) ** 0.5,
+        missed=max(0, round(counters.missed)),
+        missed_error=2.0 * counters.missed_variance**0.5,
+        lost_error=2.0 * counters.lost_variance**0.5,
         backlog=shedder.backlog(now),
         evicted=counters.evicted,
         cpu_needed=shedder.cpu_needed,

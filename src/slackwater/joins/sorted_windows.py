@@ -54,6 +54,7 @@ class SortedWindows:
                 columns[s] = self._places[sorted_by[name]]
         self.arrays = Index(
             column=columns,
+            linked=self._linked(),
             band=np.full((m, m - 1, 3), NONE, np.int64),
             width=np.zeros((m, m - 1)),
             slot=np.full((m, n + 3, 4), NONE, np.int64),
@@ -63,14 +64,13 @@ class SortedWindows:
         )
         self.set_orders([[step.stream for step in steps_from(s, query.keys)] for s in range(m)])
 
-    @property
-    def is_sorted(self) -> I64:
-        """Which steps can use it, [start, stream], in the present orders or any other."""
+    def _linked(self) -> I64:
         m = len(self._names)
         found = np.zeros((m, m), np.int64)
-        for start in range(m):
-            for s in range(m):
-                found[start, s] = start != s and self._names[s] in self._sorted_by
+        for band in self._bands:
+            for column, other in ((band.left, band.right), (band.right, band.left)):
+                if column == self._sorted_by[column[0]]:
+                    found[self._names.index(other[0]), self._names.index(column[0])] = 1
         return found
 
     def set_orders(self, orders: Sequence[Sequence[int]]) -> None:

@@ -27,7 +27,7 @@ from slackwater.kernels.shed import (
     chance,
     mixed,
 )
-from slackwater.kernels.sorted import PARENT, near
+from slackwater.kernels.sorted_windows import PARENT, near
 from slackwater.kernels.windows import END, position, window_start
 
 PIECE = 8  # events side by side in a piece of a shredded window
@@ -202,7 +202,7 @@ def try_another(start, scan, frame, plan, store, scratch, arrivals, shed, index)
     phase = shed.ctl[COMPARED]
     by_value = False
     if index is not None:
-        by_value = index.column[s, 0] != NONE
+        by_value = index.linked[start, s] == 1
     shed.entered[FIRST, start, s] += 1.0
     if not by_value:
         shed.offered[FIRST, start, s] += stop - window

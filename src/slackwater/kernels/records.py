@@ -254,6 +254,7 @@ class Index(NamedTuple):
     """
 
     column: I64  # [stream, MATRIX / ROW]: the column it is sorted by; NONE: not sorted
+    linked: I64  # [stream, other]: 1 where a band ties the column `other` is sorted by to it
     band: I64  # [start, step, PARENT / MATRIX / ROW]: whose value is looked for; NONE: nobody's
     width: F64  # [start, step]: how far off a value may be
     slot: I64  # [stream, slot, GRID / BEGIN / SIZE / FIRST]

@@ -122,14 +122,14 @@ def walk(
         if i == NONE:
             depth -= 1
             continue
-        t = store.entry[i, TS]
-        event_ = store.entry[i, EVENT]
+        entry = store.entry
         if index is not None:
             if scratch.source[depth] == 1:
-                t = index.entry[i, TS]
-                event_ = index.entry[i, EVENT]
-                if t < scratch.low[depth] or t > scratch.high[depth]:
+                entry = index.entry
+                if entry[i, TS] < scratch.low[depth] or entry[i, TS] > scratch.high[depth]:
                     continue
+        t = entry[i, TS]
+        event_ = entry[i, EVENT]
         if not bind(start, depth, t, event_, late, frame, plan, scratch):
             continue
         if shed is not None and mode & LEARN:

@@ -32,6 +32,7 @@ from slackwater.lab.harvest import random_case, seconds_of
 from slackwater.lab.overload import Workload, query_of
 from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater.query import Query, Stream, join
+from slackwater.shed import Harvest
 from slackwater.shedding import setting as harvest
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
@@ -254,13 +255,14 @@ def _slack_buffer(setting: Setting) -> Iterator[Line]:
 def _idle_shedding(setting: Setting) -> Iterator[Line]:
     """What it costs that load could be shed, when there is CPU to spare."""
     condition, tables = _epsilon(setting)
-    for name, query, data in (
-        ("materialising", *_pairs(setting, "*")),
-        ("counting", *_pairs(setting, "count")),
-        ("an ε-join of three", condition, tables),
+    for name, query, data, shed in (
+        ("materialising", *_pairs(setting, "*"), Harvest()),
+        ("counting", *_pairs(setting, "count"), Harvest()),
+        ("an ε-join of three", condition, tables, Harvest()),
+        ("the same without index", condition, tables, Harvest(index="none")),
     ):
         off = Timed(query, data)
-        on = Timed(replace(query, shed="adaptive"), data)
+        on = Timed(replace(query, shed=shed), data)
         for _ in range(2 * setting.runs):  # in turns
             off.run()
             on.run()

@@ -28,7 +28,7 @@ class Ways(NamedTuple):
     direct: I64  # [start, stream, 3]: how to find it first; see `Shed.direct`
     lookup: I64  # [start, stream]: cost of finding the events with the right key
     counted: I64  # [start, stream]: 1 where events are counted, not looked at one by one
-    sorted: I64  # [start, stream]: 1 where basic windows are sorted by value
+    linked: I64  # [bound, stream]: 1 where it is sorted by a value that is near one of `bound`
     tied: list[set[int]]  # [stream]: those that share a key with it
     any_order: bool  # whether the orders may be changed
     short_cut: bool  # whether there is a faster way as long as nothing is shed

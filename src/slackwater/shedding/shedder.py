@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,18 @@ _LEARN_BIAS = 0.2  # weight of the last interval
 _MOST_BIAS = 5.0
 _MAY_WAIT = 0.25  # so much of the buffer is used in quiet times, so that the server never runs dry
 _MOST_MAY_WAIT = 0.25  # of Δ
+_BUSY = 0.1  # of the time: below that nothing has to be decided
+
+_ESTIMATES = [places.WOULD_MAKE, places.WOULD_MAKE_VARIANCE, places.LOST_VARIANCE]
+
+
+class Taken(NamedTuple):
+    """What became of some events that came to the join."""
+
+    dropped: I64  # [stream]: those that were not let in
+    would_make: float  # results of the whole join while it was shedding, estimated
+    would_make_variance: float
+    lost_variance: float  # of what was lost with late events
 
 
 class Shedder:
@@ -69,6 +81,7 @@ class Shedder:
         self._dropped = np.zeros(m, np.int64)  # for want of room, before it
         self._thinned = np.zeros(m, np.int64)  # at random, before it
         self._history: list[list[list[int]]] = [[] for _ in range(m)]  # [end, pushed, let in]
+        self._told = np.zeros(m, np.int64)  # events that were dropped, as far as the engine knows
         self._compared = 0  # before it
         self._counts = np.zeros((m, m - 1), np.int64)  # basic windows that are looked at
         self._bias = 1.0  # by how much cost is underestimated
@@ -89,14 +102,15 @@ class Shedder:
         """Whether results are left out by choice."""
         return bool(self.shed.ctl[places.SHEDDING])
 
-    @property
-    def dropped(self) -> list[int]:
-        """Events that were not let in, by stream."""
-        return [int(n) for n in self.shed.dropped + self.shed.thinned]
-
-    def took(self, streams: I64) -> None:
-        """These events came to the join."""
+    def took(self, streams: I64) -> Taken:
+        """These events came to the join; return what became of them."""
         self._pushed += np.bincount(streams, minlength=len(self._pushed))
+        dropped = self.shed.dropped + self.shed.thinned
+        estimates = self.shed.number[_ESTIMATES]
+        taken = Taken(dropped - self._told, *(float(value) for value in estimates))
+        self._told = dropped
+        self.shed.number[_ESTIMATES] = 0.0
+        return taken
 
     def measured(self, busy: float, begin: int, now: int) -> bool:
         """The engine was busy for so many seconds while time went on from `begin` to `now`.
@@ -141,7 +155,8 @@ class Shedder:
         if isinstance(self.asked, RandomDrop):
             window = self._window(let_in=True)
             self.learning.close(0.5 ** (4 * span / max(*self._lengths, 1)), window)
-            self._set(now, span, wanted)
+            if self._has_to_decide(now, span):
+                self._set(now, span, wanted)
         self._since = now
         self._backlog = self.backlog(now)
         self.shed.number[places.WORK] = 0.0
@@ -150,6 +165,11 @@ class Shedder:
         self._thinned = self.shed.thinned.copy()
         self._compared = int(self.shed.ctl[places.COMPARED])
         self._tell(now)
+
+    def _has_to_decide(self, now: int, span: int) -> bool:
+        """Deciding takes milliseconds: not where intervals are replayed in less, with ease."""
+        busy = float(self.shed.number[places.WORK]) + self.backlog(now)
+        return self._given is not None or self.throttle.z < 1.0 or busy > _BUSY * span
 
     def backlog(self, now: int) -> float:
         """How long the work that waits will take."""
@@ -191,10 +211,8 @@ class Shedder:
         let_in = self._pushed - left_out
         for s, past in enumerate(self._history):
             past.append([now, int(self._pushed[s]), int(let_in[s])])
-            while past and past[0][0] <= now - self._lengths[s]:
+            while len(past) > 1 and past[0][0] <= now - self._lengths[s]:
                 past.pop(0)
-            if not past:
-                past.append([now, int(self._pushed[s]), int(let_in[s])])
 
     def _window(self, let_in: bool) -> F64:
         """How many events of each stream there are in its window."""
@@ -307,8 +325,11 @@ class Shedder:
         costs: dict[str, list[list[float]]] = {"entry": [], "each": [], "near": []}
         for i, order in enumerate(self.orders):
             rows: dict[str, list[float]] = {name: [] for name in costs}
+            bound = [i]
             for c, s in zip(candidates[i], order, strict=True):
-                counted, hashed, by_value = ways.counted[i, s], ways.lookup[i, s], ways.sorted[i, s]
+                counted, hashed = ways.counted[i, s], ways.lookup[i, s]
+                by_value = ways.linked[bound, s].any()
+                bound.append(s)
                 rows["entry"].append(float(hashed + counted))
                 rows["each"].append(
                     0.0 if counted or hashed else bisect[s] if by_value else c / n[s]
@@ -417,7 +438,7 @@ class Shedder:
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         shed = self.shed
-        self.throttle.z = state["z"]
+        self.throttle.z = state["z"] if self._given is None else self._given
         self.orders = [list(order) for order in state["orders"]]
         self._set_lookups()
         own = [places.SAMPLE, places.BUFFER, places.COMPARISON]  # as it is asked for now
@@ -429,6 +450,7 @@ class Shedder:
         self._since, self._backlog, pushed, self._compared = state["interval"]
         self._pushed[:] = pushed
         self._dropped, self._thinned = (np.array(counts) for counts in state["before"])
+        self._told = shed.dropped + shed.thinned
         self._history = state["history"]
         self._counts = np.array(state["counts"])
         self._bias = state["bias"]
