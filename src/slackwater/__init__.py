@@ -8,6 +8,7 @@ from slackwater.aggregate import Aggregate, avg, count, first, last, stddev
 from slackwater.aggregate import largest as max  # noqa: A004  as SQL calls them
 from slackwater.aggregate import smallest as min  # noqa: A004
 from slackwater.aggregate import total as sum  # noqa: A004
+from slackwater.aggregate_query import AggregateQuery, Sliding, Tumbling
 from slackwater.errors import (
     ConditionError,
     DataError,
@@ -18,6 +19,7 @@ from slackwater.errors import (
     SparkError,
 )
 from slackwater.goal import (
+    Deadline,
     DropRatio,
     ErrorBound,
     InputQuantile,
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregate",
+    "AggregateQuery",
     "ConditionError",
     "DataError",
+    "Deadline",
     "DropRatio",
     "EngineStoppedError",
     "ErrorBound",
@@ -52,10 +56,12 @@ __all__ = [
     "Recall",
     "Slack",
     "SlackwaterError",
+    "Sliding",
     "SnapshotError",
     "SparkError",
     "Stream",
     "TailDrop",
+    "Tumbling",
     "Tuples",
     "WindowQuery",
     "avg",

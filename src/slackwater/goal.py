@@ -232,7 +232,54 @@ class ErrorBound:
         DropRatio(every=self.every, recent=self.recent)
 
 
-Goal = NoSlack | Slack | MaxSlack | Recall | InputQuantile | Latency | DropRatio | ErrorBound
+@dataclass(frozen=True)
+class Deadline:
+    """The aggregates of a window are told at a fixed arrival time, with what is there by then.
+
+    Parameters
+    ----------
+    limit
+        ω: how long after the window's start, or after its end.
+    after
+        ``"start"`` as in PECJ, or ``"end"``.
+    slack
+        A K-slack buffer in front (PECJ's KSJ): what it still holds back at the deadline does not
+        count. None: what is there, counts (PECJ's WMJ).
+    """
+
+    limit: Duration
+    after: Literal["start", "end"] = "start"
+    slack: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.after not in ("start", "end"):
+            msg = f"after must be one of 'start', 'end', got {self.after!r}"
+            raise QueryError(msg)
+
+    def check(self, unit: TimeUnit) -> None:
+        """Raise what only the query's unit can tell."""
+        least = 1 if self.after == "start" else 0
+        if to_units(self.limit, unit, "a deadline") < least:
+            msg = (
+                f"a deadline after the {self.after} of a window must be at least {least} {unit}, "
+                f"or no data can have arrived; got {self.limit!r}"
+            )
+            raise QueryError(msg)
+        if self.slack is not None:
+            to_units(self.slack, unit, "slack")
+
+
+Goal = (
+    NoSlack
+    | Slack
+    | MaxSlack
+    | Recall
+    | InputQuantile
+    | Latency
+    | DropRatio
+    | ErrorBound
+    | Deadline
+)
 GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
 
 

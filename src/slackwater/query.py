@@ -15,14 +15,15 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from slackwater.errors import QueryError
 from slackwater.expression import Expression
 from slackwater.goal import (
     GOALS,
+    Deadline,
     DropRatio,
     ErrorBound,
     Goal,
@@ -42,6 +43,8 @@ from slackwater.units import Duration, TimeUnit, as_plain, to_units
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from slackwater.aggregate import Aggregate
+    from slackwater.aggregate_query import AggregateQuery, Compensation, Sliding, Tumbling
     from slackwater.engine.replay import Run
 
 Bounds = Literal["[]", "(]", "[)"]
@@ -53,7 +56,7 @@ Where = str | Callable[..., bool] | None
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _TUPLES = re.compile(r"\s*(\d+)\s*(?:tuples?|rows?)\s*", re.IGNORECASE)
-_MOST_STREAMS = 32
+MOST_STREAMS = 32
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ class Query:
     shed: Shed = "off"
 
     def __post_init__(self) -> None:
-        _check_streams(self.streams)
+        check_streams(self.streams)
         for option, allowed in _CHOICES.items():
             if getattr(self, option) not in allowed:
                 listed = ", ".join(map(repr, allowed))
@@ -168,6 +171,10 @@ class Query:
 
     def _check_goal(self) -> None:
         goal = self.goal
+        if isinstance(goal, Deadline):
+            msg = "a deadline is for aggregates: give select={'n': sw.count()} and window=, "
+            msg += f"got select={self.select!r}"
+            raise QueryError(msg)
         if isinstance(goal, Recall | InputQuantile | Latency):
             goal.check(self.unit)
         if isinstance(goal, ErrorBound):
@@ -418,13 +425,14 @@ _CHOICES = {
 }
 
 
-def _check_streams(streams: tuple[Any, ...]) -> None:
+def check_streams(streams: tuple[Any, ...]) -> None:
+    """Raise what is wrong with the streams of a join."""
     for stream in streams:
         if not isinstance(stream, Stream):
             msg = f"a join takes Stream objects, got {stream!r}"
             raise QueryError(msg)
-    if not 2 <= len(streams) <= _MOST_STREAMS:
-        msg = f"a join takes 2 to {_MOST_STREAMS} streams, got {len(streams)}"
+    if not 2 <= len(streams) <= MOST_STREAMS:
+        msg = f"a join takes 2 to {MOST_STREAMS} streams, got {len(streams)}"
         raise QueryError(msg)
     names = [stream.name for stream in streams]
     doubled = sorted({name for name in names if names.count(name) > 1})
@@ -433,6 +441,24 @@ def _check_streams(streams: tuple[Any, ...]) -> None:
         raise QueryError(msg)
 
 
+@overload
+def join(
+    *streams: Stream,
+    on: On = None,
+    select: Mapping[str, Aggregate],
+    window: Tumbling | Sliding | None = None,
+    goal: Goal | None = None,
+    by: str | Sequence[str] = (),
+    compensate: bool | Compensation | None = None,
+    confidence: float = 0.95,
+    late: Late = "count",
+    retention: Duration | None = None,
+    unit: TimeUnit = "ms",
+    strict: bool = False,
+) -> AggregateQuery: ...
+
+
+@overload
 def join(
     *streams: Stream,
     on: On = None,
@@ -448,7 +474,15 @@ def join(
     unit: TimeUnit = "ms",
     strict: bool = False,
     shed: Shed = "off",
-) -> Query:
+) -> Query: ...
+
+
+def join(
+    *streams: Stream,
+    on: On = None,
+    select: Select | Mapping[str, Aggregate] = "*",
+    **options: Any,
+) -> Query | AggregateQuery:
     """Describe a sliding window join of two or more streams.
 
     A result has one event of each stream. Its time t is the largest among them; it is true iff
@@ -469,6 +503,7 @@ def join(
         `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack` (default).
     select
         ``"*"``: results with all columns of all streams. ``"count"``: only how many there are.
+        Or aggregates by name, ``{"n": sw.count(), "volume": sw.sum("r.v")}``: see below.
     late
         For late events: ``"count"`` the results lost with them, ``"emit"`` these results too
         (marked in a column `late`), or ``"drop"`` them without looking.
@@ -492,9 +527,34 @@ def join(
         What happens when the input outruns the CPU: ``"adaptive"``: the least profitable work is
         left out and counted (`Harvest` has the settings; `RandomDrop` and `TailDrop` are baselines
         to compare with); ``"off"``: nothing is left out, however long it takes.
+    window
+        With aggregates: `Tumbling` or `Sliding`; all members of a result lie in the window. Streams
+        then have no windows of their own, and all share one key.
+    by
+        With aggregates: columns of one stream (``"r.region"``), or of the key, that make groups.
+    compensate
+        With aggregates: guess what has not arrived by the `Deadline`. True: as well as we can;
+        ``"aema"``, ``"svi"``, ``"mlp"``: as PECJ does; None: tell what is there.
+    confidence
+        With aggregates: how often the truth lies between low and high.
     """
     equal = on if on is None or isinstance(on, str) else tuple(on)
-    return Query(
-        streams, equal, where, goal or NoSlack(), select, late, bounds, slide, overdue,
-        late_probe, retention, unit, strict, shed,
-    )  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(select, Mapping):
+        return Query(streams, equal, select=select, **_known(given, Query))
+    from slackwater.aggregate_query import AggregateQuery  # noqa: PLC0415  it knows of streams
+
+    by = given.pop("by", ())
+    given["by"] = (by,) if isinstance(by, str) else tuple(by)
+    return AggregateQuery(streams, equal, dict(select), **_known(given, AggregateQuery))
+
+
+def _known(options: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """The options, which must be ones of this kind of query."""
+    allowed = [f.name for f in fields(kind) if f.name not in ("streams", "on", "select")]
+    for name in options:
+        if name not in allowed:
+            what = "aggregates over a join" if kind is not Query else "a join"
+            msg = f"{what} must have options out of {', '.join(allowed)}; got {name}"
+            raise QueryError(msg)
+    return options

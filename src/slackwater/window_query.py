@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from slackwater.aggregate import Aggregate
+from slackwater.aggregate_query import AggregateQuery
 from slackwater.errors import QueryError
 from slackwater.goal import (
     DropRatio,
@@ -231,7 +232,7 @@ class WindowQuery:
         return stream(self, {self.names[0]: frame}, options)
 
 
-AnyQuery = Query | WindowQuery
+AnyQuery = Query | WindowQuery | AggregateQuery
 
 
 def _plain_length(length: Length | None) -> Any:

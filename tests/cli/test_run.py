@@ -208,7 +208,7 @@ WRONG = [
     ('on = "k"', 'on = "k"\nunit = "h"', "[join] unit must be \"ms\" or \"us\", got 'h'"),
     ('{slack = "300 ms"}', '"fast"',
      '[join] goal must be "no-slack", "max-slack" or a table with one of recall, input_quantile, '
-     "latency, drop_ratio, error_bound, slack, synchronize, got 'fast'"),
+     "latency, drop_ratio, error_bound, deadline, slack, synchronize, got 'fast'"),
     ('{slack = "300 ms"}', '{slack = 1, recall = 0.9}', '[join] goal must be "no-slack", "max-'),
     ('{slack = "300 ms"}', '{over = "1 s"}', '[join] goal must be "no-slack", "max-slack" or a'),
     ('{slack = "300 ms"}', '{slack = "300 mz"}', "[join] goal: slack must be like '5 seconds'"),

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from slackwater.aggregate import Aggregate
+from slackwater.aggregate_query import AggregateQuery, Sliding, Tumbling
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
 from slackwater.goal import (
+    Deadline,
     DropRatio,
     ErrorBound,
     Goal,
@@ -33,13 +35,15 @@ from slackwater.window_query import AnyQuery, WindowQuery, window
 
 AVAILABLE_NOW = "available-now"
 
-_TABLES = ("job", "join", "window", "stream", "sink", "spark")
+_KINDS = ("join", "window", "aggregate")
+_TABLES = ("job", *_KINDS, "stream", "sink", "spark")
 _JOB = (
     "name", "checkpoint", "trigger", "at_end", "shards", "arrival", "idle_after",
     "max_future_skew", "control", "metrics",
 )  # fmt: skip
 _JOIN = tuple(field.name for field in fields(Query) if field.name != "streams")
 _WINDOW = tuple(field.name for field in fields(WindowQuery) if field.name != "streams")
+_AGGREGATES = tuple(field.name for field in fields(AggregateQuery) if field.name != "streams")
 _STREAM = (
     "name", "ts", "window", "vectors", "format", "schema", "path", "options", "select", "where",
 )  # fmt: skip
@@ -56,6 +60,7 @@ _GOALS: dict[str, type[Goal]] = {
     "latency": Latency,
     "drop_ratio": DropRatio,
     "error_bound": ErrorBound,
+    "deadline": Deadline,
     "slack": Slack,
     "synchronize": NoSlack,
 }
@@ -120,35 +125,38 @@ def read_job(file: Path) -> JobFile:
     base = file.absolute().parent
     tables = Table(f"{file}:", given, _TABLES)
     job = tables.table("job", _JOB)
-    asked, least = _asked(tables)
+    kind, asked = _asked(tables)
     unit: TimeUnit = asked.choice("unit", get_args(TimeUnit), "ms")
-    joins = least > 1
-    streams = [_stream(t, base, unit, joins) for t in tables.tables("stream", _STREAM, least)]
+    least = 1 if kind == "window" else 2
+    streams = [
+        _stream(t, base, unit, kind == "join") for t in tables.tables("stream", _STREAM, least)
+    ]
     sources = tuple(source for _, source in streams)
     metrics = job.text_or("metrics", None)
     cores, settings = _spark(tables.table("spark", None, required=False))
     return JobFile(
         file=str(file),
         name=job.text_or("name", file.stem),
-        query=(_query if joins else _window)(asked, [stream for stream, _ in streams], unit),
+        query=_QUERIES[kind](asked, [stream for stream, _ in streams], unit),
         sources=sources,
         sink=_sink(tables.table("sink", _SINK), base),
         checkpoint=_directory(job, "checkpoint", base),
         trigger_ms=_trigger(job, sources),
-        options=_options(job, base, unit, joins),
+        options=_options(job, base, unit, kind),
         metrics=None if metrics is None else Path(_located(metrics, base)),
         cores=cores,
         settings=settings,
     )
 
 
-def _asked(tables: Table) -> tuple[Table, int]:
-    """[join] or [window], and how many streams it takes at least."""
-    if "window" not in tables.given:
-        return tables.table("join", _JOIN), 2
-    if "join" in tables.given:
-        tables.fail("has both [join] and [window]; a job is one of them")
-    return tables.table("window", _WINDOW), 1
+def _asked(tables: Table) -> tuple[str, Table]:
+    """[join], [window] or [aggregate]."""
+    kinds = [kind for kind in _KINDS if kind in tables.given] or ["join"]
+    if len(kinds) > 1:
+        tables.fail(f"has both [{kinds[0]}] and [{kinds[1]}]; a job is one of them")
+    [kind] = kinds
+    allowed = {"join": _JOIN, "window": _WINDOW, "aggregate": _AGGREGATES}
+    return kind, tables.table(kind, allowed[kind])
 
 
 # ---- [job] and [spark]
@@ -170,17 +178,18 @@ def _trigger(job: Table, sources: Iterable[Source]) -> int | None:
     return None
 
 
-def _options(job: Table, base: Path, unit: TimeUnit, joins: bool) -> dict[str, Any]:
+def _options(job: Table, base: Path, unit: TimeUnit, kind: str) -> dict[str, Any]:
     """The options of `Query.stream`."""
     options: dict[str, Any] = {
         "at_end": job.choice("at_end", ("hold", "flush"), "hold"),
         "arrival": job.text_or("arrival", None),
         "shards": job.whole("shards"),
     }
-    if joins:
+    if kind == "join":
         options["idle_after"] = job.duration("idle_after", unit)
     elif "idle_after" in job.given:
-        job.fail("idle_after is for joins: nobody waits for the only stream of a [window]")
+        why = "the only stream of a [window]" if kind == "window" else "a stream of an [aggregate]"
+        job.fail(f"idle_after is for joins: nobody waits for {why}")
     if "control" in job.given:
         options["control"] = str(_directory(job, "control", base))
     if job.given.get("max_future_skew") == "none":
@@ -214,23 +223,58 @@ def _spark(table: Table) -> tuple[int | None, dict[str, str]]:
 def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
     joining.duration("slide", unit)
     joining.duration("retention", unit)
+    if isinstance(joining.given.get("select"), dict):
+        joining.refuse("select", '"*" or "count"; aggregates are for [aggregate]')
     given = joining.given | {"goal": _goal(joining, unit), "shed": _shed(joining, unit)}
-    return joining.checked(lambda: join(*streams, **given))
+    made: Query = joining.checked(lambda: join(*streams, **given))
+    return made
 
 
 def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
     if len(streams) > 1:
         asked.fail(f"takes one [[stream]], got {len(streams)}")
-    select = asked.given.get("select")
-    if not isinstance(select, dict) or not select:
-        asked.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
     if "range" not in asked.given:
         asked.fail("needs range")
     given = asked.given | {
-        "select": {name: _aggregate(asked, name, how) for name, how in select.items()},
+        "select": _select(asked),
         "goal": _goal(asked, unit, default={"drop_ratio": 0.0}),
     }
     return asked.checked(lambda: window(streams[0], **given))
+
+
+def _aggregates(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> AggregateQuery:
+    for name in ("window", "goal"):
+        if name not in asked.given:
+            asked.fail(f"needs {name}")
+    asked.duration("retention", unit)
+    given = asked.given | {
+        "select": _select(asked),
+        "window": _windows(asked, unit),
+        "goal": _goal(asked, unit),
+    }
+    made: AggregateQuery = asked.checked(lambda: join(*streams, **given))
+    return made
+
+
+def _windows(asked: Table, unit: TimeUnit) -> Tumbling | Sliding:
+    """``"10 ms"``, or ``{length = "10 s", slide = "1 s"}``."""
+    given = asked.given["window"]
+    if not isinstance(given, dict):
+        asked.duration("window", unit)
+        return Tumbling(given)
+    table = Table(f"{asked.where} window:", given, ("length", "slide"))
+    for name in ("length", "slide"):
+        if name not in given:
+            table.fail(f"needs {name}")
+        table.duration(name, unit)
+    return Sliding(**given)
+
+
+def _select(asked: Table) -> dict[str, Aggregate]:
+    select = asked.given.get("select")
+    if not isinstance(select, dict) or not select:
+        asked.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
+    return {name: _aggregate(asked, name, how) for name, how in select.items()}
 
 
 def _aggregate(asked: Table, name: str, how: Any) -> Aggregate:
@@ -248,6 +292,8 @@ def _goal(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
     if isinstance(given, str) and given in _NAMED_GOALS:
         return _NAMED_GOALS[given]
     kinds = [kind for kind in _GOALS if kind in given] if isinstance(given, dict) else []
+    if kinds == ["deadline", "slack"]:  # a deadline may have a slack
+        kinds = ["deadline"]
     if len(kinds) != 1:
         listed = ", ".join(_GOALS)
         joining.refuse("goal", f'"no-slack", "max-slack" or a table with one of {listed}')
@@ -293,6 +339,13 @@ def _check_goal_option(table: Table, name: str, kind: str, value: Any, unit: Tim
             table.refuse(name, "a list of two durations")
         for duration in value:
             table.checked(lambda: to_units(duration, unit, name))  # noqa: B023  called at once
+
+
+_QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {
+    "join": _query,
+    "window": _window,
+    "aggregate": _aggregates,
+}
 
 
 def _stream(table: Table, base: Path, unit: TimeUnit, joins: bool) -> tuple[Stream, Source]:

@@ -42,8 +42,9 @@ class Recording(NamedTuple):
 
 def of_job(job: JobFile) -> Recording:
     """The streams of a job, which must be a join."""
-    if isinstance(job.query, WindowQuery):
-        msg = f"{job.file}: advice is about joins, got a job with [window]"
+    if not isinstance(job.query, Query):
+        kind = "window" if isinstance(job.query, WindowQuery) else "aggregate"
+        msg = f"{job.file}: advice is about joins, got a job with [{kind}]"
         raise JobFileError(msg)
     tables = {source.name: _of_source(job.file, source) for source in job.sources}
     return Recording(job.name, job.query, tables, job.options["arrival"])

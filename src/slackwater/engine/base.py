@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from slackwater.aggregate_query import AggregateQuery
+from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.checks import REASONS
@@ -34,8 +36,8 @@ _FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
 
 DEAD = 255  # the place of an event that does not matter any more
 
-Asked = TypeVar("Asked", Query, WindowQuery)
-Stage = TypeVar("Stage", Reorder, HeartbeatStage)
+Asked = TypeVar("Asked", Query, WindowQuery, AggregateQuery)
+Stage = TypeVar("Stage", Reorder, HeartbeatStage, ArrivalClock)
 
 
 @dataclass

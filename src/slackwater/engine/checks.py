@@ -15,8 +15,7 @@ from slackwater.errors import DataError, QueryError
 from slackwater.events import check_time_column, flat, is_set, time_in_units
 from slackwater.joins.columns import columns_read
 from slackwater.kernels.records import I64, U8
-from slackwater.query import Query
-from slackwater.window_query import WindowQuery
+from slackwater.window_query import AnyQuery
 
 REASONS = ("", "bad time", "null key", "null in where", "too far in the future", "bad vector")
 BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR, BAD_VECTOR = range(1, 6)
@@ -25,7 +24,7 @@ BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR, BAD_VECTOR = range(1, 6)
 class Checks:
     """The checks of all streams of one query."""
 
-    def __init__(self, query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> None:
+    def __init__(self, query: AnyQuery, schemas: Sequence[pa.Schema]) -> None:
         for stream, schema in zip(query.streams, schemas, strict=True):
             check_time_column(stream.name, stream.ts, schema)
         self._query = query

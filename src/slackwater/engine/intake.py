@@ -15,8 +15,7 @@ from slackwater.joins.keys import KeyCodes
 from slackwater.joins.plan import key_columns
 from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
 from slackwater.log import Log
-from slackwater.query import Query
-from slackwater.window_query import WindowQuery
+from slackwater.window_query import AnyQuery
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,7 @@ class Numbers(Protocol):
 class Intake:
     """Checks and converts the rows of all streams of one query."""
 
-    def __init__(
-        self, query: Query | WindowQuery, schemas: Sequence[pa.Schema], numbers: Numbers
-    ) -> None:
+    def __init__(self, query: AnyQuery, schemas: Sequence[pa.Schema], numbers: Numbers) -> None:
         self._query = query
         self._schemas = schemas
         self._numbers = numbers

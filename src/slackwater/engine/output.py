@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
 from slackwater.log import Log
 from slackwater.query import Query
-from slackwater.window_query import WindowQuery
+from slackwater.window_query import AnyQuery
 
 RESULT_TS = "result_ts"
 LATE = "late"
@@ -54,7 +54,7 @@ class Shape:
         return cls(pa.schema(fields), counts=False, keeps_members=query.has_tuple_windows)
 
 
-def time_type(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> pa.DataType:
+def time_type(query: AnyQuery, schemas: Sequence[pa.Schema]) -> pa.DataType:
     """A timestamp where all streams have one, else a number."""
     types = [
         schema.field(stream.ts).type
@@ -104,6 +104,7 @@ class Output:
         self.dropped: list[I64] = []  # rows of events that windows dropped
         self.slacks: list[tuple[int, int]] = []  # (event time, K) where K changed
         self.waits: list[I64] = []  # arrival of the last member to emission, per result
+        self.partials: list[Any] = []  # tallies of windows, for others to add up
         self.top = BEFORE  # largest local time
 
     @property
@@ -120,7 +121,17 @@ class Output:
 
     def extend(self, later: Output) -> None:
         """Add what a later batch gave."""
-        for name in ("tables", "members", "made", "late", "rejected", "dropped", "slacks", "waits"):
+        for name in (
+            "tables",
+            "members",
+            "made",
+            "late",
+            "rejected",
+            "dropped",
+            "slacks",
+            "waits",
+            "partials",
+        ):
             getattr(self, name).extend(getattr(later, name))
         self.top = max(self.top, later.top)
 

@@ -27,7 +27,7 @@ from slackwater.events import (
 from slackwater.kernels.records import I64
 from slackwater.query import Query
 from slackwater.units import Duration
-from slackwater.window_query import WindowQuery
+from slackwater.window_query import AnyQuery
 
 
 def replay(query: Query, tables: Mapping[str, Any], arrival: str | None) -> Run:
@@ -56,7 +56,7 @@ def _at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
 
 
 def recorded(
-    query: Query | WindowQuery, tables: Mapping[str, Any], arrival: str | None
+    query: AnyQuery, tables: Mapping[str, Any], arrival: str | None
 ) -> tuple[Batch, list[I64]]:
     """The tables as one batch in arrival order; see `Query.replay` for the order."""
     unknown = sorted(set(tables) - set(query.names))
@@ -85,7 +85,7 @@ def recorded(
     return in_arrival_order(arrow, arrivals, times)
 
 
-def _arrival(table: pa.Table, stream: str, column: str, query: Query | WindowQuery) -> I64:
+def _arrival(table: pa.Table, stream: str, column: str, query: AnyQuery) -> I64:
     check_time_column(stream, column, table.schema)
     values, good = time_in_units(flat(table.column(column)), query.unit)
     if not good.all():

@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from slackwater.aggregate_query import AggregateQuery
+from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.base import DEAD, AnyEngine, Counters
 from slackwater.engine.engine import Engine
 from slackwater.engine.window_engine import WindowEngine
@@ -29,13 +31,13 @@ from slackwater.errors import SnapshotError
 from slackwater.goal import goal_to_dict
 from slackwater.kernels.records import BEFORE, I64, NONE, U8
 from slackwater.query import Query, Stream
-from slackwater.window_query import WindowQuery
+from slackwater.window_query import AnyQuery, WindowQuery
 
 _MAGIC = b"SLKW"
 VERSION = 4
 _START = struct.Struct("<4sH")
 _LENGTH = struct.Struct("<Q")
-MAY_CHANGE = {"goal", "retention", "late", "strict", "shed"}
+MAY_CHANGE = {"goal", "retention", "late", "strict", "shed", "compensate", "confidence"}
 _CHUNK_BYTES = 2 * 2**20  # before compression
 
 
@@ -162,19 +164,19 @@ def _should_merge(older: _Held, newer: _Held) -> bool:
     return not newer.name or newer.size <= 4 * older.size  # do not rewrite much for little
 
 
-def engine_for(
-    query: Query | WindowQuery, schemas: Mapping[str, pa.Schema], **options: Any
-) -> AnyEngine:
+def engine_for(query: AnyQuery, schemas: Mapping[str, pa.Schema], **options: Any) -> AnyEngine:
     """A new engine; `options` are those of the engine of a join."""
     if isinstance(query, WindowQuery):
         return WindowEngine(query, schemas)
+    if isinstance(query, AggregateQuery):
+        return AggregateEngine(query, schemas, partial=options.get("common_clock", False))
     return Engine(query, schemas, **options)
 
 
 def restore_archive(
     header: bytes,
     chunk: Callable[[str], Chunk],
-    query: Query | WindowQuery,
+    query: AnyQuery,
     schemas: Mapping[str, pa.Schema],
     **options: Any,
 ) -> Archive:
@@ -261,7 +263,7 @@ def snapshot(engine: AnyEngine) -> bytes:
 
 
 def restore(
-    data: bytes, query: Query | WindowQuery, schemas: Mapping[str, pa.Schema], **options: Any
+    data: bytes, query: AnyQuery, schemas: Mapping[str, pa.Schema], **options: Any
 ) -> AnyEngine:
     """The engine that was saved; `query` may differ in its goal, retention, late and strict."""
     header, *chunks = sections(data)
@@ -294,7 +296,7 @@ def _header(engine: AnyEngine) -> dict[str, Any]:
     }
 
 
-def described(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
+def described(query: AnyQuery, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
     """What must not change between a snapshot and its restoration, by name."""
     said = {f.name: getattr(query, f.name) for f in fields(query) if f.name not in MAY_CHANGE}
     said["streams"] = [_described(stream) for stream in query.streams]

@@ -22,7 +22,7 @@ from slackwater.expression import VECTOR_FUNCTIONS, Column, VectorCall
 from slackwater.kernels import vectors as kernels
 from slackwater.kernels.records import F64, I64
 from slackwater.query import Query, Stream
-from slackwater.window_query import WindowQuery
+from slackwater.window_query import AnyQuery
 
 _MATRICES = ("ints", "floats")
 _ON_VECTORS = f"{', '.join(VECTOR_FUNCTIONS[:-1])} and {VECTOR_FUNCTIONS[-1]}"
@@ -119,9 +119,9 @@ class Columns(NamedTuple):
                 kernels.add_norms(vectors, vector.first, vector.length)
 
 
-def columns_read(query: Query | WindowQuery, schemas: Sequence[pa.Schema]) -> Columns:
-    """The columns that `query.where` reads; the query of a window has none."""
-    if isinstance(query, WindowQuery) or query.where is None:
+def columns_read(query: AnyQuery, schemas: Sequence[pa.Schema]) -> Columns:
+    """The columns that `query.where` reads; only a join of events has one."""
+    if not isinstance(query, Query) or query.where is None:
         return Columns()
     if callable(query.where):
         return Columns(_place_numbers(_read_by(query.where, query, schemas), query, schemas))

@@ -123,7 +123,7 @@ def _pairs(
     """Two streams of 10,000 rows/s on one key; about one partner in each window."""
     rows = setting.size(1_000_000)
     streams = (Stream("a", ts="ts", window=window_ms), Stream("b", ts="ts", window=window_ms))
-    query = join(*streams, on="k", goal=Slack("1 s"), select=select)  # type: ignore[arg-type]
+    query = Query(streams, "k", goal=Slack("1 s"), select=select)  # type: ignore[arg-type]
     tables = {
         stream.name: uniform_keys(rows, seed=2 * setting.seed + i, keys=keys)
         for i, stream in enumerate(streams)

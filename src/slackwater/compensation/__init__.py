@@ -1,0 +1,1 @@
+"""Early answers: what the aggregates of a window will be when all of it has arrived (PECJ)."""

@@ -1,0 +1,102 @@
+"""How many events a window will have, by cell, given those that have arrived.
+
+Learnt from windows that are complete: how many events a cell has on average, which share of them is
+there at the deadline (from the delays, which is all they have to tell), and how much rates vary,
+from window to window (the *level*) and from cell to cell (the *dispersion*: 0 for a clock that
+ticks, 1 for independent events). The guess is the best linear one: a steady stream is as full as it
+always is, whatever has arrived; of one that varies at random the arrived events say nothing about
+the missing ones; of one whose rate changes they say it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slackwater.compensation.memory import Recent
+from slackwater.kernels.records import F64
+
+_DELAYS = 20.0  # windows that completeness is learnt from
+_RATES = 20.0
+_VARIATION = 200.0
+_UNKNOWN_LEVEL = 0.05  # variance of a rate of which nothing is known
+_TINY = 1e-9
+
+
+class Sizes:
+    """The sizes of the windows of all streams."""
+
+    def __init__(self, n_streams: int, cells: int) -> None:
+        shape = (n_streams, cells)
+        self._arrived = Recent(_DELAYS, shape)  # at the deadline
+        self._whole = Recent(_DELAYS, shape)  # of the same windows
+        self._usual = Recent(_RATES, shape)
+        self._dispersion = Recent(_VARIATION, (n_streams,))
+        self._level = Recent(_VARIATION, (n_streams,))
+
+    @property
+    def share(self) -> F64:
+        """Of the events of a cell, the share that is there at the deadline: [stream, cell]."""
+        whole = self._whole.value
+        return np.where(whole > 0.0, self._arrived.value / np.maximum(whole, _TINY), 1.0)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was learnt."""
+        return self._usual.weight > 0.0
+
+    def guess(self, counts: F64) -> F64:
+        """Events that each cell will have: [stream, cell]."""
+        if not self.is_known:
+            return counts.copy()
+        usual, share = self._usual.value, self.share
+        expected = usual * share
+        dispersion = (
+            np.ones(len(counts)) if self._dispersion.weight == 0 else self._dispersion.value
+        )
+        level = self._levels(counts, expected, share, dispersion)
+        rate, spread = level[:, None] * usual, dispersion[:, None]
+        gain = spread / np.maximum(share * spread + 1.0 - share, _TINY)
+        whole = np.where(share >= 1.0, counts, rate + gain * (counts - rate * share))
+        return np.asarray(np.maximum(whole, counts))
+
+    def _levels(self, counts: F64, expected: F64, share: F64, dispersion: F64) -> F64:
+        """The rate of each stream in this window, as a multiple of its usual rate."""
+        arrived, hoped = counts.sum(axis=1), np.maximum(expected.sum(axis=1), _TINY)
+        chance = (expected * (1.0 - share)).sum(axis=1) + dispersion * (expected * share).sum(
+            axis=1
+        )
+        noise = chance / hoped**2
+        varies = (
+            self._level.value if self._level.weight > 0 else np.full(len(counts), _UNKNOWN_LEVEL)
+        )
+        trust = varies / np.maximum(varies + noise, _TINY)
+        return np.asarray(1.0 + trust * (arrived / hoped - 1.0))
+
+    def learn(self, seen: F64, whole: F64) -> None:
+        """A window is complete: events by cell at the deadline, and all of them."""
+        if self._usual.weight > 0.0:
+            usual = np.maximum(self._usual.value, _TINY)
+            level = whole.sum(axis=1) / usual.sum(axis=1)
+            rate = level[:, None] * usual
+            cells = max(whole.shape[1] - 1, 1)
+            dispersion = ((whole - rate) ** 2 / np.maximum(rate, _TINY)).sum(axis=1) / cells
+            self._dispersion.add(np.minimum(dispersion, 100.0))
+            by_chance = self._dispersion.value / usual.sum(axis=1)
+            self._level.add(np.maximum((level - 1.0) ** 2 - by_chance, 0.0))
+        self._usual.add(whole)
+        self._arrived.add(seen)
+        self._whole.add(whole)
+
+    def state(self) -> dict[str, Any]:
+        """What was learnt, as plain data."""
+        return {name: getattr(self, name).state() for name in _LEARNT}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        for name in _LEARNT:
+            getattr(self, name).resume(state[name])
+
+
+_LEARNT = ("_arrived", "_whole", "_usual", "_dispersion", "_level")
