@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from slackwater.engine.aggregate_replay import AggregateRun
 
-Compensation = Literal["delays", "aema"]
+Compensation = Literal["delays", "aema", "svi", "mlp", "mlp-elbo"]
 LateAnswer = Literal["count", "emit"]
 
 _FUNCTIONS = ("count", "sum", "avg")

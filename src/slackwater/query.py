@@ -534,7 +534,7 @@ def join(
         With aggregates: columns of one stream (``"r.region"``), or of the key, that make groups.
     compensate
         With aggregates: guess what has not arrived by the `Deadline`. True: as well as we can;
-        ``"aema"``, ``"svi"``, ``"mlp"``: as PECJ does; None: tell what is there.
+        ``"aema"``, ``"svi"``, ``"mlp"``, ``"mlp-elbo"``: as PECJ does; None: tell what is there.
     confidence
         With aggregates: how often the truth lies between low and high.
     """

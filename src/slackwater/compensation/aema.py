@@ -2,8 +2,9 @@
 
 The rate of a stream is that of the time in which all of it could have arrived: n events until the
 last arrival, less the usual delay. So the window will have N = n W / (a - d) events, and at most
-twice as many as there are, as in the authors' program. Rates, selectivity and mean values are
-followed from window to window by averages whose decay adapts to their errors (Trigg and Leach).
+twice as many as there are, as in the authors' program. Sizes are followed from window to window by
+averages whose decay adapts to their errors (Trigg and Leach); the filters of selectivity and mean
+values follow the last window at once, as theirs do.
 """
 
 from __future__ import annotations
@@ -76,37 +77,33 @@ class AemaEstimator:
     """Rates from delays, everything else as it is seen."""
 
     def __init__(self, n_streams: int, n_values: int) -> None:
-        self._m = n_streams
-        self._followed = AdaptiveAverages(n_streams + 1 + n_values)
+        self._sizes = AdaptiveAverages(n_streams)
         self._off = Recent(_REMEMBERED, (n_values,))
 
     def guess(self, seen: Seen) -> Guess:
         """What the window will be."""
-        now = self._followed.with_(self._observed(seen))
-        sizes, selectivity, means = now[: self._m], float(now[self._m]), now[self._m + 1 :]
-        values = product_form(sizes, selectivity, means)
+        sizes = self._sizes.with_(_sizes(seen))
+        values = product_form(sizes, *parameters(seen))
         known = self._off.weight > 0.0
         spread = np.sqrt(self._off.value) if known else np.full(len(values), np.inf)
         return guess_of(seen, sizes, values, spread)
 
-    def _observed(self, seen: Seen) -> F64:
-        """Sizes, selectivity and means, as this window alone has them."""
-        n = seen.totals
-        time = np.maximum(seen.latest - seen.delay, 1e-9)
-        sizes = n * np.clip(seen.length / time, 1.0, _MOST)
-        selectivity, means = parameters(seen)
-        return np.concatenate([sizes, [selectivity], means])
-
     def learn(self, seen: Seen, guess: Guess, truth: Truth) -> None:
         """Follow what was seen, and remember how far off it was."""
-        self._followed.follow(self._observed(seen))
+        self._sizes.follow(_sizes(seen))
         self._off.add(squared_errors(guess, truth))
 
     def state(self) -> dict[str, Any]:
         """What was learnt, as plain data."""
-        return {"followed": self._followed.state(), "off": self._off.state()}
+        return {"sizes": self._sizes.state(), "off": self._off.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._followed.resume(state["followed"])
+        self._sizes.resume(state["sizes"])
         self._off.resume(state["off"])
+
+
+def _sizes(seen: Seen) -> F64:
+    """How many events each stream will have, as this window alone has it."""
+    time = np.maximum(seen.latest - seen.delay, 1e-9)
+    return np.asarray(seen.totals * np.clip(seen.length / time, 1.0, _MOST))

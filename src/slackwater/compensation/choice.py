@@ -5,17 +5,24 @@ from __future__ import annotations
 from slackwater.aggregate_query import AggregateQuery
 from slackwater.compensation.aema import AemaEstimator
 from slackwater.compensation.delays import DelayEstimator
+from slackwater.compensation.mlp import MlpEstimator
 from slackwater.compensation.seen import Estimator, cells_for
+from slackwater.compensation.svi import SviEstimator
 from slackwater.compensation.values import Values
 
 
 def estimator_for(query: AggregateQuery, values: Values) -> Estimator | None:
     """Who compensates, if anybody does."""
     m = len(query.streams)
+    cells, n = cells_for(m), values.n
     match query.compensate:
         case None | False:
             return None
         case True | "delays":
-            return DelayEstimator(m, cells_for(m), values.n)
+            return DelayEstimator(m, cells, n)
         case "aema":
-            return AemaEstimator(m, values.n)
+            return AemaEstimator(m, n)
+        case "svi":
+            return SviEstimator(m, cells, n)
+        case "mlp" | "mlp-elbo":
+            return MlpEstimator(m, cells, n, elbo=query.compensate == "mlp-elbo")

@@ -12,7 +12,7 @@ from slackwater.aggregate_query import AggregateQuery
 from slackwater.compensation.choice import estimator_for
 from slackwater.compensation.intervals import Intervals
 from slackwater.compensation.packing import Packing
-from slackwater.compensation.seen import Guess, Seen, Truth
+from slackwater.compensation.seen import Guess, Truth
 from slackwater.compensation.tally import Group, Tally
 from slackwater.compensation.values import Values
 
@@ -74,7 +74,7 @@ class Compensator:
         completeness = float(arrived / expected) if expected > 0 else None
         rows, bounds = [], {}
         for g, group in enumerate(tally.groups):
-            told = self._told(tally, g, seen, guess)
+            told = self._told(tally, g, guess)
             rows.append(Row(start, group, told, completeness, exact=False))
             bounds[_name(group)] = [
                 None if one.low is None or one.high is None else (one.low, one.high) for one in told
@@ -82,10 +82,10 @@ class Compensator:
         self._early[start] = _Early(tally, bounds)
         return rows
 
-    def _told(self, tally: Tally, g: int, seen: Seen, guess: Guess) -> list[Told]:
+    def _told(self, tally: Tally, g: int, guess: Guess) -> list[Told]:
         observed = self._values.told(tally.values[g])
         told = []
-        for a, (value, error) in enumerate(self._estimates(tally, g, seen, guess)):
+        for a, (value, error) in enumerate(self._estimates(tally, g, guess)):
             if value is None:
                 told.append(Told(observed[a], None, None, None))
                 continue
@@ -99,18 +99,17 @@ class Compensator:
     def _pool(self, a: int, value: float) -> Intervals:
         return self._of_nothing[a] if value == 0.0 else self._intervals[a]
 
-    def _estimates(
-        self, tally: Tally, g: int, seen: Seen, guess: Guess
-    ) -> list[tuple[float | None, float]]:
+    def _estimates(self, tally: Tally, g: int, guess: Guess) -> list[tuple[float | None, float]]:
         """Each aggregate of a group, with its standard error."""
-        values = guess.apply(tally.tensor(g))
-        shares = np.ones(len(values))
+        values, spreads = guess.values, guess.spread
         if len(tally.groups) > 1:  # a smaller part is less certain
+            values = guess.apply(tally.tensor(g))
             part, whole = np.abs(values), np.abs(guess.values)
-            shares = np.sqrt(np.maximum(whole, part) / np.where(part > 0.0, part, 1.0))
+            times = np.where(part > 0.0, whole / np.where(part > 0.0, part, 1.0), 1.0)
+            spreads = spreads * np.sqrt(np.maximum(times, 1.0))
         estimates: list[tuple[float | None, float]] = []
-        for value, main in zip(self._values.told(values), self._values.main(), strict=True):
-            spread = float(guess.spread[main] * shares[main])
+        for value, main in zip(self._values.told(values), self._values.main, strict=True):
+            spread = float(spreads[main])
             error = 1.0 if value == 0.0 and math.isfinite(spread) else spread
             scale = 1.0 if not value or not math.isfinite(spread) else abs(value)
             estimates.append((value, error * scale))
@@ -141,7 +140,7 @@ class Compensator:
         for g, group in enumerate(early.tally.groups[:_MOST_GROUPS]):
             true = self._values.told(tally.values[place[group]])
             bounds = early.bounds[_name(group)]
-            for a, (value, error) in enumerate(self._estimates(early.tally, g, seen, guess)):
+            for a, (value, error) in enumerate(self._estimates(early.tally, g, guess)):
                 exact, told = true[a], bounds[a]
                 if value is None or exact is None:
                     continue

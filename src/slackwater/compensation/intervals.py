@@ -9,11 +9,10 @@ the right share is inside (Gibbs and Candes, 2021).
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
-
-import numpy as np
 
 _REMEMBERED = 250
 _FEW = 20
@@ -28,6 +27,7 @@ class Intervals:
         self._miss = 1.0 - confidence
         self._aim = self._miss  # the share that is left out of the past
         self._past: list[float] = []
+        self._sorted: list[float] = []  # the same
 
     def around(self, value: float, error: float) -> tuple[float, float]:
         """Low and high."""
@@ -36,15 +36,18 @@ class Intervals:
         if len(self._past) < _FEW:
             reach = _WIDER * NormalDist().inv_cdf(1.0 - self._miss / 2)
             return value - reach * error, value + reach * error
-        low, high = _quantiles(self._past, min(max(self._aim, 0.002), 0.5))
+        low, high = _quantiles(self._sorted, min(max(self._aim, 0.002), 0.5))
         return value + low * error, value + high * error
 
     def learn(self, value: float, error: float, truth: float, was_inside: bool) -> None:
         """So much would be told now, that was the truth, and it was in the interval told then."""
         if error > 0.0 and math.isfinite(error):
             self._aim += _STEP * (self._miss - (not was_inside))
-            self._past.append((truth - value) / error)
-            del self._past[:-_REMEMBERED]
+            off = (truth - value) / error
+            self._past.append(off)
+            insort(self._sorted, off)
+            if len(self._past) > _REMEMBERED:
+                del self._sorted[bisect_left(self._sorted, self._past.pop(0))]
 
     def state(self) -> list[Any]:
         """As plain data."""
@@ -53,17 +56,23 @@ class Intervals:
     def resume(self, state: Sequence[Any]) -> None:
         """Go on from `state`."""
         self._aim, self._past = state[0], list(state[1])
+        self._sorted = sorted(self._past)
 
 
-def _quantiles(past: Sequence[float], left_out: float) -> tuple[float, float]:
+def _quantiles(ordered: Sequence[float], left_out: float) -> tuple[float, float]:
     """Between these lies all but `left_out`, as much below as above."""
-    ordered = np.sort(past)
     n = len(ordered)
-    ends = np.array([left_out / 2, 1.0 - left_out / 2]) * (n + 1) - 1.0
-    low, high = np.interp(ends, np.arange(n), ordered)
-    beyond = ordered[-1] - ordered[0]  # so far out that nothing was seen there yet
-    if ends[0] < 0.0:
-        low -= 0.1 * beyond * -ends[0]
-    if ends[1] > n - 1:
-        high += 0.1 * beyond * (ends[1] - n + 1)
-    return float(low), float(high)
+    place = left_out / 2 * (n + 1) - 1.0
+    return _at(ordered, place), _at(ordered, n - 1 - place)
+
+
+def _at(ordered: Sequence[float], place: float) -> float:
+    """The value at a place between two others, or beyond what has been seen so far."""
+    last = len(ordered) - 1
+    beyond = 0.1 * (ordered[-1] - ordered[0])
+    if place < 0.0:
+        return ordered[0] + place * beyond
+    if place > last:
+        return ordered[-1] + (place - last) * beyond
+    below = min(int(place), last - 1)
+    return ordered[below] + (place - below) * (ordered[below + 1] - ordered[below])

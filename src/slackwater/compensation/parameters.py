@@ -26,18 +26,35 @@ def parameters(seen: Seen) -> tuple[float, F64]:
     return selectivity, np.asarray(means)
 
 
+def observations(seen: Seen) -> F64:
+    """What each cell tells of each parameter, NaN where it tells nothing: [parameter, cell].
+
+    Of a rate, its events; of the selectivity and of a mean, those of the results that its events of
+    the first stream are in. Parameters are the sizes, σ, and α of all values but the first.
+    """
+    n = seen.totals
+    others = float(n[1:].prod())
+    by_cell = seen.products.reshape(*seen.products.shape[:2], -1).sum(axis=2)
+    pairs = seen.counts[0] * others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = np.where(seen.counts > 0.0, seen.counts, np.nan)
+        selectivity = np.where(pairs > 0.0, by_cell[0] / pairs, np.nan)
+        means = np.where(by_cell[0] > 0.0, by_cell[1:] / by_cell[0], np.nan)
+    return np.concatenate([rates, selectivity[None], means])
+
+
 def product_form(sizes: F64, selectivity: float, means: F64) -> F64:
     """Results and sums: σ times all sizes, times α."""
     return np.asarray(selectivity * sizes.prod() * means)
 
 
-def guess_of(seen: Seen, sizes: F64, values: F64, spread: F64, notes: object = None) -> Guess:
+def guess_of(seen: Seen, sizes: F64, values: F64, spread: F64) -> Guess:
     """A guess that multiplies everything by the same factor."""
     observed = seen.observed
     safe = np.where(observed != 0.0, observed, 1.0)
     scale = np.where(observed != 0.0, values / safe, 1.0)
     told = np.where(observed != 0.0, values, 0.0)
-    return Guess(np.ones_like(seen.counts), scale, told, spread, sizes, notes)
+    return Guess(None, scale, told, spread, sizes)
 
 
 def squared_errors(guess: Guess, truth: Truth) -> F64:

@@ -63,7 +63,7 @@ class Truth(NamedTuple):
 class Guess(NamedTuple):
     """What somebody believes."""
 
-    weights: F64  # [stream, cell]: for how many events one that has arrived stands
+    weights: F64 | None  # [stream, cell]: for how many events one that has arrived stands; None: 1
     scale: F64  # [value]: and what is to be multiplied with that
     values: F64  # [value]: what comes out
     spread: F64  # [value]: standard error, as a share of the value
@@ -72,6 +72,8 @@ class Guess(NamedTuple):
 
     def apply(self, products: F64) -> F64:
         """The same for a part of the results, a group."""
+        if self.weights is None:
+            return np.asarray(self.scale * products.reshape(len(products), -1).sum(axis=1))
         return np.asarray(self.scale * contracted(products, self.weights))
 
 

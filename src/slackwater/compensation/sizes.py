@@ -42,6 +42,14 @@ class Sizes:
         return np.where(whole > 0.0, self._arrived.value / np.maximum(whole, _TINY), 1.0)
 
     @property
+    def completeness(self) -> F64:
+        """The same of whole windows: [stream]."""
+        whole = self._whole.value.sum(axis=1)
+        return np.where(
+            whole > 0.0, self._arrived.value.sum(axis=1) / np.maximum(whole, _TINY), 1.0
+        )
+
+    @property
     def is_known(self) -> bool:
         """Whether anything was learnt."""
         return self._usual.weight > 0.0

@@ -61,7 +61,7 @@ class Tally(NamedTuple):
             np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty((n_values - 1, n)),
             np.zeros(m + 1, np.int64), np.zeros(m, np.int64), found,
         )  # fmt: skip
-        return cls(counts, found, groups, delay, latest)
+        return cls(counts, found[: len(groups)], groups, delay, latest)
 
     def seen(self, length: int) -> Seen:
         """All groups together."""

@@ -6,6 +6,7 @@ An average is a sum by a count of the results that have a value; nulls do not ta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -96,6 +97,7 @@ class Values:
             for v, by in self._parts
         ]
 
+    @cached_property
     def main(self) -> list[int]:
         """The value whose error an aggregate has: [aggregate]."""
         return [v for v, _ in self._parts]

@@ -66,7 +66,9 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._group_column = key_columns(query.keys, m)[self._by].index(1)
         self.packing = Packing(self._sizes, group_types(query, known))
         self.compensator = None if partial else Compensator(query, self.values, self.packing)
-        self._pane = gcd(query.length, query.step)
+        self._length, self._step, self._deadline = query.length, query.step, query.deadline
+        self._retained, self._held_back = query.retained, query.held_back
+        self._pane = gcd(self._length, self._step)
         self._panes: dict[int, list[I64]] = {}  # events by pane, in arrival order
         self._to_tell: list[int] = []  # starts of windows, a heap
         self._open: list[int] = []  # the same of those that are not complete
@@ -91,6 +93,8 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         while at < len(arrival):
             self.advance(int(arrival[at]))
             due = self._instant_from(int(arrival[at]))
+            if self.reorder.now != BEFORE:
+                self._closed = max(self._closed, due - self._step - self._awaited)
             stop = at + int(np.searchsorted(arrival[at:], due, side="right"))
             self._take(begin + at, begin + stop, due)
             at = stop
@@ -129,12 +133,12 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         """The first event of a window has arrived."""
         self._known.add(start)
         heapq.heappush(self._open, start)
-        if self.query.deadline_of(start) >= due:
+        if start + self._deadline >= due:
             heapq.heappush(self._to_tell, start)
 
     def _windows_of(self, pane: int) -> Iterator[int]:
         """The starts of the windows that a pane is in, of those that are not complete."""
-        length, step = self.query.length, self.query.step
+        length, step = self._length, self._step
         begin = pane * self._pane
         first = -((length - self._pane - begin) // step) * step
         for start in range(first, begin + 1, step):
@@ -143,10 +147,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     def _count(self, stream: I64, ts: I64, arrival: I64) -> NDArray[np.bool_]:
         """Count what becomes of these events; return those of which all windows are complete."""
-        query, total, m = self.query, self.counters, len(self.rows)
-        ends = ts // query.step * query.step + query.length  # of the last window
-        first = -((query.length - 1 - ts) // query.step) * query.step
-        behind = arrival - (first + query.deadline)
+        total, m = self.counters, len(self.rows)
+        ends = ts // self._step * self._step + self._length  # of the last window
+        first = -((self._length - 1 - ts) // self._step) * self._step
+        behind = arrival - (first + self._deadline)
         is_lost = ends <= self._closed
         is_late = (behind > 0) & ~is_lost
         add(total.late_dropped, np.bincount(stream[is_lost], minlength=m))
@@ -159,35 +163,34 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     def _instant_from(self, now: int) -> int:
         """The first deadline of any window that is not before `now`."""
-        deadline, step = self.query.deadline, self.query.step
+        deadline, step = self._deadline, self._step
         return -((deadline - now) // step) * step + deadline
 
     def _next_due(self) -> int:
         """When a window has to be told, or is complete."""
         due = NEVER
         if self._to_tell:
-            due = self.query.deadline_of(self._to_tell[0])
+            due = self._to_tell[0] + self._deadline
         if self._open:
-            due = min(due, self._instant_from(self._open[0] + self.query.length + self._awaited))
+            due = min(due, self._instant_from(self._open[0] + self._length + self._awaited))
         return due
 
     @property
     def _awaited(self) -> int:
         """How long after the end of a window its events are waited for."""
-        retained = self.query.retained
-        return self.reorder.max_delay if retained is None else retained
+        return self.reorder.max_delay if self._retained is None else self._retained
 
     def _at_instant(self, now: int) -> None:
         self._closed = max(self._closed, now - self._awaited)
-        while self._open and self._open[0] + self.query.length <= self._closed:
+        while self._open and self._open[0] + self._length <= self._closed:
             self._close(heapq.heappop(self._open), now)
-        while self._to_tell and self.query.deadline_of(self._to_tell[0]) <= now:
+        while self._to_tell and self._to_tell[0] + self._deadline <= now:
             start = heapq.heappop(self._to_tell)
             if start in self._known:  # else it is complete by now
                 self._tell(start, now)
 
     def _tell(self, start: int, now: int) -> None:
-        tally = self._tally(start, self.query.held_back)
+        tally = self._tally(start, self._held_back)
         if self.compensator is None:
             self._output.partials.append(Partial(now, start, False, tally))
         else:
@@ -200,7 +203,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._output.partials.append(Partial(now, start, True, tally))
         else:
             self._say(self.compensator.close(start, tally))
-        for pane in range(start // self._pane, (start + self.query.step) // self._pane):
+        for pane in range(start // self._pane, (start + self._step) // self._pane):
             self._panes.pop(pane, None)
 
     def _flush(self, piece: int | None) -> Iterator[Output]:  # noqa: ARG002  there is little
@@ -208,13 +211,13 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         while self._open:
             start = heapq.heappop(self._open)
             self._close(start, now)
-            self._closed = max(self._closed, start + self.query.length)
+            self._closed = max(self._closed, start + self._length)
         self._to_tell = []
         return iter(())
 
     def _tally(self, start: int, held_back: int | None) -> Tally:
         """Count a window, without what a K-slack buffer would hold back."""
-        log, length = self.log, self.query.length
+        log, length = self.log, self._length
         panes = range(start // self._pane, (start + length) // self._pane)
         parts = [part for pane in panes for part in self._panes.get(pane, ())]
         place = np.sort(np.concatenate([np.empty(0, np.int64), *parts])) - log.base
