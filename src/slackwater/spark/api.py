@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
@@ -20,18 +20,21 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from slackwater.aggregate_query import AggregateQuery
+from slackwater.engine.aggregate_engine import result_schema
 from slackwater.engine.output import LATE, RESULT_TS, time_type
 from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events import check_time_column
 from slackwater.query import Query
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
-from slackwater.spark.job import NOW, Job
+from slackwater.spark.gather import gather_batch
+from slackwater.spark.job import ARRIVED, NOW, Job
 from slackwater.spark.metrics import NAME, observed
 from slackwater.spark.operator import run_batch
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
-from slackwater.spark.processor import ShardProcessor
+from slackwater.spark.processor import GatherProcessor, ShardProcessor
 from slackwater.spark.session import cores_of
 from slackwater.spark.unpack import KIND, TAGS, Unpack
 from slackwater.units import Duration, to_units
@@ -68,12 +71,16 @@ def stream(query: AnyQuery, inputs: Mapping[str, Any], options: Options) -> Data
     spark = frames[0].sparkSession
     streaming = _is_streaming(query, frames)
     _check_options(query, options, frames, streaming)
+    if isinstance(query, AggregateQuery) and options.arrival is None:
+        frames, options = _arriving_now(query, frames, options, streaming)
     job = _job(query, frames, spark, options, streaming)
     parts = _packed(job, frames, spark, options)
     if streaming:
         pieces = _streamed(job, parts)
     else:
         pieces = parts.groupBy("shard").applyInArrow(_batch_shard(job), PIECE_SCHEMA)
+    if job.is_gathered:
+        pieces = _gathered(job, pieces, streaming)
     return _unpacked(job, frames, pieces)
 
 
@@ -256,6 +263,17 @@ def _partitions(spark: SparkSession, streaming: bool) -> int:
     return partitions
 
 
+def _arriving_now(
+    query: AggregateQuery, frames: Sequence[DataFrame], options: Options, streaming: bool
+) -> tuple[list[DataFrame], Options]:
+    """Rows that arrive with their micro-batch."""
+    if not streaming:
+        msg = "a deadline is a time of arrival: name the column with arrival= for batch DataFrames"
+        raise SparkError(msg)
+    now = _NOW_IN[query.unit](F.current_timestamp())
+    return [frame.withColumn(ARRIVED, now) for frame in frames], replace(options, arrival=ARRIVED)
+
+
 # ---- the plan
 
 
@@ -296,6 +314,26 @@ def _streamed(job: Job, parts: DataFrame) -> DataFrame:
     )
 
 
+def _gathered(job: Job, pieces: DataFrame, streaming: bool) -> DataFrame:
+    """What shards have counted, added up and compensated in one place."""
+    together = pieces.withColumn("place", F.lit(0)).groupBy("place")
+    if streaming:
+        return together.transformWithStateInPandas(
+            GatherProcessor(job), PIECE_SCHEMA, "Append", "None"
+        )
+
+    def run(
+        key: tuple[pa.Scalar, ...],  # noqa: ARG001
+        batches: Iterator[pa.RecordBatch],
+    ) -> Iterator[pa.RecordBatch]:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for blob in gather_batch(job, rows):
+            columns = [pa.array([value], kind) for value, kind in zip(blob, PIECES, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, ["kind", "data", "numbers"])
+
+    return together.applyInArrow(run, PIECE_SCHEMA)
+
+
 def _batch_shard(job: Job) -> Callable[..., Iterator[pa.RecordBatch]]:
     """A shard of a batch query as `applyInArrow` calls it."""
 
@@ -323,6 +361,10 @@ def _unpacked(job: Job, frames: Sequence[DataFrame], pieces: DataFrame) -> DataF
 
 def _result_fields(job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
     query = job.query
+    if isinstance(query, AggregateQuery):
+        kinds = [from_arrow_type(f.type) for f in result_schema(query, job.schemas)]
+        named = zip(result_schema(query, job.schemas).names, kinds, strict=True)
+        return [StructField(name, kind) for name, kind in named]
     time = time_type(query, job.schemas)
     zoned = TimestampNTZType() if getattr(time, "tz", None) is None else TimestampType()
     fields = [StructField(RESULT_TS, zoned if pa.types.is_timestamp(time) else LongType(), False)]

@@ -29,7 +29,7 @@ CONTROL = -1  # in `stream`: the data is a command
 
 PIECE_SCHEMA = "kind int, data binary, numbers array<long>"
 PIECES = (pa.int32(), pa.binary(), pa.list_(pa.int64()))
-RESULTS, REJECTS, METRICS = range(3)  # `kind`; metrics are `numbers`, the others `data`
+RESULTS, REJECTS, METRICS, PARTIALS = range(4)  # `kind`; metrics are `numbers`, the others `data`
 
 
 class Part(NamedTuple):

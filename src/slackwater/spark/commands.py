@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from slackwater.aggregate_query import AggregateQuery
 from slackwater.errors import DataError, QueryError
 from slackwater.goal import Recall
 from slackwater.units import to_units
@@ -73,7 +74,12 @@ class Command:
 
 
 def _slack(settings: dict[str, Any], query: AnyQuery) -> int | None:
-    return to_units(settings["slack"], query.unit, "slack") if "slack" in settings else None
+    if "slack" not in settings:
+        return None
+    if isinstance(query, AggregateQuery):
+        msg = f"slack cannot be set where the goal is {query.goal}"
+        raise DataError(msg)
+    return to_units(settings["slack"], query.unit, "slack")
 
 
 def _recall(settings: dict[str, Any], query: AnyQuery) -> float | None:

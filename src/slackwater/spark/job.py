@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.aggregate_query import AggregateQuery
 from slackwater.engine.snapshot import MAY_CHANGE, described
 from slackwater.errors import DataError
 from slackwater.events import flat, time_in_units
@@ -17,6 +18,7 @@ from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
 from slackwater.window_query import AnyQuery
 
 NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the user's columns
+ARRIVED = "__slackwater_arrived"  # the same where rows do not say when they arrived
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Job:
     def shard_keys(self) -> list[int]:
         """The grouping key of each shard."""
         return shard_keys(self.partitioning.shards, self.partitions)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether what shards tell has to be added up."""
+        return isinstance(self.query, AggregateQuery) and self.partitioning.shards > 1
 
     @cached_property
     def key_types(self) -> list[pa.DataType]:

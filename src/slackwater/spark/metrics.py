@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from slackwater.spark.shard import Shard
 
 NAME = "slackwater"
+PRODUCED = 1  # place of that number
 
 _STATES = get_args(State)
 _UNKNOWN = -(2**63)  # a time that is not known

@@ -12,8 +12,9 @@ from pyspark.taskcontext import TaskContext
 
 from slackwater.engine.output import Output
 from slackwater.errors import DataError, SnapshotError
-from slackwater.spark.blobs import CONTROL, METRICS, REJECTS, RESULTS, Part, cut, to_ipc
+from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, Part, cut, to_ipc
 from slackwater.spark.commands import Command
+from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import numbers
 from slackwater.spark.shard import KEPT, Rejects, Shard
@@ -140,6 +141,8 @@ def _rows(frames: Iterator[pd.DataFrame]) -> Iterator[dict[str, Any]]:
 
 def _encoded(job: Job, outputs: Iterator[Output | Rejects]) -> Iterator[Blob]:
     for output in outputs:
+        if isinstance(output, Output) and output.partials:
+            yield PARTIALS, partials_bytes(job, output.partials), None
         if isinstance(output, Output):
             for table in cut(output.table, "a result"):
                 if table.num_rows:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from slackwater.aggregate_query import AggregateQuery
 from slackwater.events import Batch, flat, time_in_units
 from slackwater.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
@@ -142,6 +143,8 @@ def _ticks(job: Job, parts: Sequence[Part], stream: int, local: int, last: int) 
     time = np.concatenate([nothing, *(part.time for part in own)])
     order = np.lexsort((time, arrival))
     arrival, time = arrival[order], time[order]
+    if isinstance(job.query, AggregateQuery):  # it counts delays too
+        return arrival[time != BEFORE], time[time != BEFORE]
     before = np.concatenate([[local], np.maximum.accumulate(np.maximum(time, local))[:-1]])
     rose = time > before[: len(time)]
     return arrival[rose], time[rose]

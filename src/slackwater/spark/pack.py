@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.aggregate_query import AggregateQuery
 from slackwater.engine.checks import Checks
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, clock_bytes, cut, to_ipc
@@ -71,7 +72,11 @@ class Pack:
         if arrival is None or job.partitioning.shards == 1:  # with one shard the rows tell the rest
             return clock_bytes(job.latest(now), *_end(arrival, ts))
         order = np.lexsort((ts, arrival))
-        steps = _staircase(arrival[order], ts[order], _PER_MS[job.query.unit])
+        if isinstance(job.query, AggregateQuery):
+            good = order[ts[order] != BEFORE]
+            steps = _extremes(arrival[good], ts[good])
+        else:
+            steps = _staircase(arrival[order], ts[order], _PER_MS[job.query.unit])
         whole = map(np.concatenate, zip(steps, _end(arrival, ts), strict=True))
         return clock_bytes(job.latest(now), *whole)
 
@@ -99,6 +104,21 @@ def _staircase(arrival: I64, ts: I64, per_ms: int) -> tuple[I64, I64]:
     rose = np.ones(len(largest), bool)
     rose[1:] = largest[1:] > largest[:-1]
     return arrival[rose], ts[rose]
+
+
+def _extremes(arrival: I64, ts: I64) -> tuple[I64, I64]:
+    """Rows that are later or earlier than all before them, or have the largest delay so far.
+
+    Aggregates wait as long as the largest delay, and all shards must know of the same one. A row
+    whose arrival has passed arrives now: then the earliest of them has it.
+    """
+    delay = arrival - ts
+    told = np.zeros(len(ts), bool)
+    for values in (ts, -ts, delay):
+        largest = np.maximum.accumulate(values)
+        told[:1] = True
+        told[1:] |= largest[1:] > largest[:-1]
+    return arrival[told], ts[told]
 
 
 def _end(arrival: I64 | None, ts: I64) -> tuple[I64, I64]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
+    from slackwater.spark.gather import Gathering
     from slackwater.spark.job import Job
     from slackwater.spark.operator import Operator
 
@@ -60,3 +61,32 @@ class ShardProcessor(StatefulProcessor):
         from slackwater.spark.operator import Operator  # noqa: PLC0415  see above
 
         return Operator(pickle.loads(self._pickled), *self._state)
+
+
+class GatherProcessor(StatefulProcessor):
+    """The same for the place where the tallies of all shards are added up; see `gather`."""
+
+    def __init__(self, job: Job) -> None:
+        self._pickled: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called by Spark before anything else."""
+        self._state = handle.getValueState("gathered", "data binary")
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,  # noqa: ARG002
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803, ARG002
+    ) -> Iterator[pd.DataFrame]:
+        """What the shards have to say in a micro-batch."""
+        return self._gathering.batch(rows)
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    @cached_property
+    def _gathering(self) -> Gathering:
+        from slackwater.spark.gather import Gathering  # noqa: PLC0415  see above
+
+        return Gathering(pickle.loads(self._pickled), self._state)

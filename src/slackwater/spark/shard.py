@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
 from slackwater.engine.load import LoadMeter
@@ -104,6 +105,8 @@ class Shard:
             for output in self.engine.feed_in_pieces(batch, PIECE):
                 yield output
                 yield from self._rejects(output, batch.tables, first)
+        if isinstance(self.engine, AggregateEngine):
+            yield self.engine.tick(last)
         if at_end or any(command.flush for command in commands):
             yield from self.flush()
 

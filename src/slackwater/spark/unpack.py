@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
+from slackwater.spark.blobs import REJECTS, RESULTS, from_ipc
 
 KIND = "kind"
 TAGS = (KIND, "stream", "reason", "row")
@@ -27,7 +27,7 @@ class Unpack:
         for batch in batches:
             kinds, blobs = (column.to_pylist() for column in batch.columns)
             for kind, data in zip(kinds, blobs, strict=True):
-                if kind != METRICS:
+                if kind in (RESULTS, REJECTS):
                     yield from self._rows(kind, from_ipc(data)).to_batches()
 
     def _rows(self, kind: int, table: pa.Table) -> pa.Table:

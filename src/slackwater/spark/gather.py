@@ -1,0 +1,131 @@
+"""Behind the shards: their tallies of a window are added up in one place, and compensated there.
+
+All shards have the same clock, so what they have to say about an instant comes in the same
+micro-batch. Rejects and metrics pass through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from slackwater.aggregate_query import AggregateQuery
+from slackwater.compensation.compensator import Compensator
+from slackwater.compensation.packing import Packing
+from slackwater.compensation.tally import Tally, added_up
+from slackwater.engine.aggregate_engine import (
+    AggregateEngine,
+    Partial,
+    result_schema,
+    rows_table,
+)
+from slackwater.engine.snapshot import check_same, framed, sections
+from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, from_ipc, to_ipc
+from slackwater.spark.job import Job
+from slackwater.spark.metrics import PRODUCED
+
+Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
+Place = tuple[int, bool, int]  # instant, told and not closed, start
+
+
+def partials_bytes(job: Job, partials: Sequence[Partial]) -> bytes:
+    """What a shard has to say."""
+    packing = _engine(job).packing
+    return to_ipc(
+        pa.table(
+            {
+                "instant": [partial.instant for partial in partials],
+                "is_told": [not partial.is_closed for partial in partials],
+                "start": [partial.start for partial in partials],
+                "tally": [json.dumps(packing.pack(partial.tally)) for partial in partials],
+            }
+        )  # fmt: skip
+    )
+
+
+class Gathered:
+    """The compensator of a job, and how many results there were."""
+
+    def __init__(self, job: Job) -> None:
+        engine = _engine(job)
+        self._job, self._query, self._packing = job, engine.query, engine.packing
+        self._compensator = Compensator(engine.query, engine.values, engine.packing)
+        self._produced = 0
+
+    def blobs(self, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
+        """Blobs of all shards in, blobs of results out."""
+        by_place: dict[Place, list[Tally]] = {}
+        metrics: list[list[int]] = []
+        for row in rows:
+            if row["kind"] == PARTIALS:
+                _read(bytes(row["data"]), self._packing, by_place)
+            elif row["kind"] == METRICS:
+                metrics.append([int(number) for number in row["numbers"]])
+            else:
+                yield int(row["kind"]), bytes(row["data"]), None
+        told = []
+        for place in sorted(by_place):
+            _, is_told, start = place
+            tally = added_up(by_place[place])
+            say = self._compensator.tell if is_told else self._compensator.close
+            told += say(start, tally)
+        self._produced += len(told)
+        if told:
+            schema = result_schema(self._query, self._job.schemas)
+            yield RESULTS, to_ipc(rows_table(told, self._query, schema)), None
+        for number, numbers in enumerate(metrics):
+            numbers[PRODUCED] = self._produced if number == 0 else 0
+            yield METRICS, None, numbers
+
+    def save(self) -> bytes:
+        """All it knows."""
+        said = {"compensator": self._compensator.state(), "produced": self._produced}
+        about = json.dumps(self._job.fingerprint, sort_keys=True)
+        return framed([about.encode(), json.dumps(said, sort_keys=True).encode()])
+
+    def restore(self, data: bytes) -> None:
+        """Go on from there."""
+        about, said = map(json.loads, sections(data))
+        check_same(about, self._job.fingerprint, "the checkpoint")
+        self._compensator.resume(said["compensator"])
+        self._produced = said["produced"]
+
+
+class Gathering:
+    """The same on Spark: what is known is a value."""
+
+    def __init__(self, job: Job, state: Any) -> None:
+        self._job, self._state = job, state
+
+    def batch(self, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """A micro-batch."""
+        gathered = Gathered(self._job)
+        saved = self._state.get()
+        if saved is not None:
+            gathered.restore(bytes(saved[0]))
+        rows: Iterator[Any] = (row for frame in frames for row in frame.to_dict("records"))
+        for kind, data, numbers in gathered.blobs(rows):
+            yield pd.DataFrame({"kind": [kind], "data": [data], "numbers": [numbers]})
+        self._state.update((gathered.save(),))
+
+
+def gather_batch(job: Job, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
+    """A batch query: everything at once."""
+    return Gathered(job).blobs(rows)
+
+
+def _read(data: bytes, packing: Packing, by_place: dict[Place, list[Tally]]) -> None:
+    table = from_ipc(data)
+    columns = [table.column(name).to_pylist() for name in ("instant", "is_told", "start", "tally")]
+    for instant, is_told, start, tally in zip(*columns, strict=True):
+        own = by_place.setdefault((instant, is_told, start), [])
+        own.append(packing.unpack(json.loads(tally)))
+
+
+def _engine(job: Job) -> AggregateEngine:
+    assert isinstance(job.query, AggregateQuery)
+    return AggregateEngine(job.query, job.schema_of, partial=True)

@@ -1,0 +1,123 @@
+"""Aggregates over joined windows on Spark: what is told embedded, over shards and restarts."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pyarrow.compute as pc
+import pytest
+
+import slackwater as sw
+from slackwater.engine.aggregate_engine import AggregateEngine
+from slackwater.engine.replay import recorded
+from spark.streams import (
+    as_frame,
+    by_batch,
+    finish,
+    in_parts,
+    is_balanced,
+    observed,
+    pair,
+    sources,
+    write,
+)
+
+A, B = (sw.Stream(name, ts="ts") for name in "ab")
+
+
+def query_of(**options):
+    asked = {
+        "select": {"n": sw.count(), "total": sw.sum("a.k"), "mean": sw.avg("b.k")},
+        "window": sw.Tumbling("500 ms"),
+        "goal": sw.Deadline("600 ms"),
+        "late": "emit",
+    } | options
+    return sw.join(A, B, on="k", **asked)
+
+
+def rows_of(table):
+    return Counter(tuple(_rounded(row).values()) for row in table.to_pylist())
+
+
+def _rounded(row):
+    """Sums over shards are added in another order."""
+    return {n: float(f"{v:.9g}") if isinstance(v, float) else v for n, v in row.items()}
+
+
+def by_arrival(tables, parts=4):
+    """The tables in parts that arrive one after the other, those of both streams at a time."""
+    last = max(pc.max(table["arrival"]).as_py() for table in tables.values())
+    ends = [-1, *(last * (i + 1) // parts for i in range(parts))]
+    return {
+        name: [
+            table.filter((pc.field("arrival") > begin) & (pc.field("arrival") <= end))
+            for begin, end in pairwise(ends)
+        ]
+        for name, table in tables.items()
+    }
+
+
+def put(tmp_path, tables, first=0, last=None):
+    """Files, some of the parts."""
+    for name, parts in by_arrival(tables).items():
+        write(tmp_path / name, parts[first:last], first=first)
+
+
+# the average delay of AEMA goes by the order of arrival, so that of several shards is another one
+@pytest.mark.parametrize(("shards", "kind"), [(1, "aema"), (1, True), (3, True), (3, "mlp")])
+def test_a_stream_tells_what_a_replay_tells(spark, tmp_path, shards, kind):
+    query, tables = query_of(compensate=kind), pair(4_000, keys=20)
+    expected = query.replay(tables, "arrival")
+    put(tmp_path, tables)
+    stream = query.stream(
+        sources(spark, tmp_path), arrival="arrival", shards=shards, at_end="flush"
+    )
+    batches = observed(finish(stream, tmp_path))
+    assert all(map(is_balanced, batches))
+    found = Counter(row for rows in by_batch(tmp_path).values() for row in rows.elements())
+    assert _all_rounded(found) == rows_of(expected.results)
+    assert batches[-1]["produced"] == expected.results.num_rows > 30
+    assert batches[-1]["recall"] is None
+
+
+def _all_rounded(found):
+    return Counter({
+        tuple(float(f"{v:.9g}") if isinstance(v, float) else v for v in row): n
+        for row, n in found.items()
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_batch_frames_too(spark, shards):
+    query, tables = query_of(compensate=True, by="a.k"), pair(2_000, keys=5)
+    frames = {name: as_frame(spark, table) for name, table in tables.items()}
+    found = query.stream(frames, arrival="arrival", shards=shards).toArrow()
+    expected = query.replay(tables, "arrival").results
+    assert rows_of(found) == rows_of(expected)
+    with pytest.raises(sw.SparkError, match="name the column with arrival="):
+        query.stream(frames)
+
+
+def test_a_stream_goes_on_after_a_restart(spark, tmp_path):
+    query, tables = query_of(compensate=True), pair(3_000, keys=10)
+    engine = AggregateEngine(query, {name: table.schema for name, table in tables.items()})
+    expected = engine.feed(recorded(query, tables, "arrival")[0]).table
+    put(tmp_path, tables, last=2)
+    finish(query.stream(sources(spark, tmp_path), arrival="arrival", shards=2), tmp_path)
+    put(tmp_path, tables, first=2)
+    again = query.stream(sources(spark, tmp_path), arrival="arrival", shards=2)
+    finish(again, tmp_path)
+    found = Counter(row for rows in by_batch(tmp_path).values() for row in rows.elements())
+    assert _all_rounded(found) == rows_of(expected)
+    assert expected.num_rows > 15
+
+
+def test_rows_without_an_arrival_arrive_with_their_batch(spark, tmp_path):
+    query = query_of(select={"n": sw.count()}, retention=2**45)
+    tables = pair(1_000, keys=10)
+    for name, table in tables.items():
+        write(tmp_path / name, in_parts(table.drop_columns(["arrival"]), 2))
+    stream = query.stream(sources(spark, tmp_path), at_end="flush", max_future_skew=None)
+    finish(stream, tmp_path)
+    found = [row for rows in by_batch(tmp_path).values() for row in rows.elements()]
+    exact = query.replay(tables, "arrival").exact
+    assert sum(row[2] for row in found if row[-1]) == sum(exact.column("n").to_pylist())
