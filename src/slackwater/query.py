@@ -544,6 +544,10 @@ def join(
         return Query(streams, equal, select=select, **_known(given, Query))
     from slackwater.aggregate_query import AggregateQuery  # noqa: PLC0415  it knows of streams
 
+    if "window" not in given or "goal" not in given:
+        msg = "aggregates over a join need window= and goal=, like sw.Tumbling('10 s') and "
+        msg += "sw.Deadline('12 s')"
+        raise QueryError(msg)
     by = given.pop("by", ())
     given["by"] = (by,) if isinstance(by, str) else tuple(by)
     return AggregateQuery(streams, equal, dict(select), **_known(given, AggregateQuery))

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate import largest, stddev
+from slackwater.aggregate import count, largest, stddev, total
+from slackwater.aggregate_query import Tumbling
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
 from slackwater.engine.window_engine import WindowEngine
-from slackwater.goal import DropRatio, MaxSlack, Recall, Slack
+from slackwater.goal import Deadline, DropRatio, MaxSlack, Recall, Slack
 from slackwater.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.query import Query, Stream, Tuples, join
@@ -75,10 +76,20 @@ def warm() -> None:
         engine = Engine.restore(engine.snapshot(), query, schemas)
         engine.flush()
         engine.metrics()
+    _aggregates(table)
     _hashing(table)
     novelty = Novelty()
     for _ in range(30):
         novelty.add(0.0)
+
+
+def _aggregates(table: pa.Table) -> None:
+    for select in ({"n": count()}, {"n": count(), "sum": total("a.x")}):
+        asked = join(
+            Stream("a", "ts"), Stream("b", "ts"), on="k", select=select, window=Tumbling(4),
+            goal=Deadline(5),
+        )  # fmt: skip
+        asked.replay(dict.fromkeys(asked.names, table), "ts")
 
 
 def _hashing(table: pa.Table) -> None:
