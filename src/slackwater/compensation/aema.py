@@ -9,101 +9,90 @@ values follow the last window at once, as theirs do.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from slackwater.compensation.memory import Recent
-from slackwater.compensation.parameters import (
-    guess_of,
-    parameters,
-    product_form,
-    squared_errors,
-)
+from slackwater.compensation.parameters import squared_errors
 from slackwater.compensation.seen import Guess, Seen, Truth
-from slackwater.kernels.records import F64
 
 _REMEMBERED = 50.0  # windows
 _MOST = 2.0  # times what there is
 _NEWEST = 0.2  # weight of the newest error
 
 
-class AdaptiveAverages:
-    """Moving averages that follow at once where they have erred in one direction.
+class AdaptiveAverage:
+    """A moving average that follows at once where it has erred in one direction.
 
-    >>> averages = AdaptiveAverages(1)
-    >>> [round(float(averages.follow(np.array([x]))[0]), 2) for x in (1.0, 1.0, 5.0, 5.0)]
+    >>> average = AdaptiveAverage()
+    >>> [round(average.follow(x), 2) for x in (1.0, 1.0, 5.0, 5.0)]
     [1.0, 1.0, 5.0, 5.0]
-    >>> [round(float(averages.follow(np.array([x]))[0]), 2) for x in (4.0, 6.0, 4.0)]
+    >>> [round(average.follow(x), 2) for x in (4.0, 6.0, 4.0)]
     [4.56, 5.46, 5.26]
     """
 
-    def __init__(self, n: int) -> None:
-        self._value: F64 | None = None
-        self._error, self._size = np.zeros(n), np.zeros(n)
+    def __init__(self) -> None:
+        self.known: tuple[float, float, float] | None = None  # value, mean error, mean size of it
 
-    def with_(self, seen: F64) -> F64:
-        """What the averages would be if these were seen too; what is NaN is not."""
+    def with_(self, seen: float) -> float:
+        """What the average would be if this were seen too."""
         return self._step(seen)[0]
 
-    def follow(self, seen: F64) -> F64:
-        """These were seen."""
-        self._value, self._error, self._size = self._step(seen)
-        return self._value
+    def follow(self, seen: float) -> float:
+        """This was seen."""
+        self.known = self._step(seen)
+        return self.known[0]
 
-    def _step(self, seen: F64) -> tuple[F64, F64, F64]:
-        known = np.isfinite(seen)
-        if self._value is None:
-            return np.where(known, seen, 0.0), self._error, self._size
-        off = np.where(known, np.where(known, seen, 0.0) - self._value, 0.0)
-        newest = np.where(known, _NEWEST, 0.0)
-        error = self._error + newest * (off - self._error)
-        size = self._size + newest * (np.abs(off) - self._size)
-        decay = np.abs(error) / np.where(size > 0.0, size, 1.0)
-        return self._value + decay * off, error, size
-
-    def state(self) -> list[Any]:
-        """As plain data."""
-        value = None if self._value is None else self._value.tolist()
-        return [value, self._error.tolist(), self._size.tolist()]
-
-    def resume(self, state: list[Any]) -> None:
-        """Go on from `state`."""
-        self._value = None if state[0] is None else np.array(state[0])
-        self._error, self._size = np.array(state[1]), np.array(state[2])
+    def _step(self, seen: float) -> tuple[float, float, float]:
+        if self.known is None:
+            return seen, 0.0, 0.0
+        value, error, size = self.known
+        off = seen - value
+        error += _NEWEST * (off - error)
+        size += _NEWEST * (abs(off) - size)
+        decay = abs(error) / size if size > 0.0 else 0.0
+        return value + decay * off, error, size
 
 
 class AemaEstimator:
     """Rates from delays, everything else as it is seen."""
 
     def __init__(self, n_streams: int, n_values: int) -> None:
-        self._sizes = AdaptiveAverages(n_streams)
+        self._sizes = [AdaptiveAverage() for _ in range(n_streams)]
         self._off = Recent(_REMEMBERED, (n_values,))
 
     def guess(self, seen: Seen) -> Guess:
         """What the window will be."""
-        sizes = self._sizes.with_(_sizes(seen))
-        values = product_form(sizes, *parameters(seen))
+        sizes = [a.with_(n) for a, n in zip(self._sizes, _sizes(seen), strict=True)]
+        more = math.prod(size / max(n, 1.0) for size, n in zip(sizes, seen.totals, strict=True))
         known = self._off.weight > 0.0
-        spread = np.sqrt(self._off.value) if known else np.full(len(values), np.inf)
-        return guess_of(seen, sizes, values, spread)
+        spread = np.sqrt(self._off.value) if known else np.full(len(seen.observed), np.inf)
+        scale = np.full(len(spread), more)  # σ and α are what they are, so all grow alike
+        return Guess(None, scale, more * seen.observed, spread, np.array(sizes))
 
     def learn(self, seen: Seen, guess: Guess, truth: Truth) -> None:
         """Follow what was seen, and remember how far off it was."""
-        self._sizes.follow(_sizes(seen))
+        for average, size in zip(self._sizes, _sizes(seen), strict=True):
+            average.follow(size)
         self._off.add(squared_errors(guess, truth))
 
     def state(self) -> dict[str, Any]:
         """What was learnt, as plain data."""
-        return {"sizes": self._sizes.state(), "off": self._off.state()}
+        return {"sizes": [average.known for average in self._sizes], "off": self._off.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._sizes.resume(state["sizes"])
+        for average, known in zip(self._sizes, state["sizes"], strict=True):
+            average.known = None if known is None else tuple(known)
         self._off.resume(state["off"])
 
 
-def _sizes(seen: Seen) -> F64:
+def _sizes(seen: Seen) -> list[float]:
     """How many events each stream will have, as this window alone has it."""
-    time = np.maximum(seen.latest - seen.delay, 1e-9)
-    return np.asarray(seen.totals * np.clip(seen.length / time, 1.0, _MOST))
+    sizes = []
+    for n, last, delay in zip(seen.totals.tolist(), seen.latest, seen.delay, strict=True):
+        time = max(float(last - delay), 1e-9)
+        sizes.append(n * min(max(seen.length / time, 1.0), _MOST))
+    return sizes

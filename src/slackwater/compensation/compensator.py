@@ -43,6 +43,7 @@ class _Early(NamedTuple):
 
     tally: Tally
     bounds: dict[str, list[tuple[float, float] | None]]  # by group as JSON: [aggregate]
+    guess: Guess | None  # None: it is guessed anew when the truth is known
 
 
 class Compensator:
@@ -79,7 +80,8 @@ class Compensator:
             bounds[_name(group)] = [
                 None if one.low is None or one.high is None else (one.low, one.high) for one in told
             ]
-        self._early[start] = _Early(tally, bounds)
+        again = None if guess.weights is not None else guess
+        self._early[start] = _Early(tally, bounds, again)
         return rows
 
     def _told(self, tally: Tally, g: int, guess: Guess) -> list[Told]:
@@ -117,6 +119,10 @@ class Compensator:
 
     # ---- in the end
 
+    def forget(self, start: int) -> None:
+        """Nothing more is to be said about a window."""
+        self._early.pop(start, None)
+
     def close(self, start: int, tally: Tally) -> list[Row]:
         """A window is complete: learn from it, and say what it is if that is not known yet."""
         told_before = start in self._early
@@ -135,7 +141,7 @@ class Compensator:
         assert self._estimator is not None
         seen = early.tally.seen(self._query.length)
         truth = Truth(tally.counts, tally.values.sum(axis=0))
-        guess = self._estimator.guess(seen)  # as it would be told now
+        guess = early.guess or self._estimator.guess(seen)  # as it would be told now
         place = {group: i for i, group in enumerate(tally.groups)}
         for g, group in enumerate(early.tally.groups[:_MOST_GROUPS]):
             true = self._values.told(tally.values[place[group]])
@@ -157,12 +163,17 @@ class Compensator:
             "intervals": [own.state() for own in self._intervals],
             "of_nothing": [own.state() for own in self._of_nothing],
             "early": {
-                str(start): None
-                if early is None
-                else [self._packing.pack(early.tally), early.bounds]
+                str(start): None if early is None else self._saved(early)
                 for start, early in self._early.items()
             },
         }
+
+    def _saved(self, early: _Early) -> list[Any]:
+        guess = early.guess
+        said = None
+        if guess is not None:
+            said = [a.tolist() for a in (guess.scale, guess.values, guess.spread, guess.sizes)]
+        return [self._packing.pack(early.tally), early.bounds, said]
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
@@ -176,16 +187,17 @@ class Compensator:
     def _revived(self, said: list[Any] | None) -> _Early | None:
         if said is None:
             return None
-        packed, bounds = said
+        packed, bounds, guessed = said
+        guess = None if guessed is None else Guess(None, *(np.array(part) for part in guessed))
         pairs = {
             group: [None if ends is None else (ends[0], ends[1]) for ends in own]
             for group, own in bounds.items()
         }
-        return _Early(self._packing.unpack(packed), pairs)
+        return _Early(self._packing.unpack(packed), pairs, guess)
 
 
 def _name(group: Group) -> str:
-    return json.dumps([str(value) for value in group])
+    return json.dumps([str(value) for value in group]) if group else ""
 
 
 def _finite(value: float) -> float | None:

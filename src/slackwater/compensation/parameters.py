@@ -36,11 +36,15 @@ def observations(seen: Seen) -> F64:
     others = float(n[1:].prod())
     by_cell = seen.products.reshape(*seen.products.shape[:2], -1).sum(axis=2)
     pairs = seen.counts[0] * others
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = np.where(seen.counts > 0.0, seen.counts, np.nan)
-        selectivity = np.where(pairs > 0.0, by_cell[0] / pairs, np.nan)
-        means = np.where(by_cell[0] > 0.0, by_cell[1:] / by_cell[0], np.nan)
-    return np.concatenate([rates, selectivity[None], means])
+    told = np.empty((len(n) + len(by_cell), seen.counts.shape[1]))
+    told[: len(n)] = seen.counts
+    told[len(n) :] = by_cell
+    told[len(n)] /= np.maximum(pairs, 1.0)
+    told[len(n) + 1 :] /= np.maximum(by_cell[0], 1.0)
+    told[: len(n)][seen.counts == 0.0] = np.nan
+    told[len(n), pairs == 0.0] = np.nan
+    told[len(n) + 1 :, by_cell[0] == 0.0] = np.nan
+    return told
 
 
 def product_form(sizes: F64, selectivity: float, means: F64) -> F64:

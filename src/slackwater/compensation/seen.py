@@ -14,6 +14,8 @@ array([14.])
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -33,7 +35,8 @@ def cells_for(n_streams: int) -> int:
     return max(2, min(_MOST_CELLS, int(_MOST_COMBINATIONS ** (1 / n_streams))))
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True)
+class Seen:
     """A window at its deadline."""
 
     counts: F64  # [stream, cell]: events that have arrived
@@ -42,12 +45,12 @@ class Seen(NamedTuple):
     latest: F64  # [stream]: when its last event arrived, from the start of the window
     length: float  # of the window
 
-    @property
+    @cached_property
     def observed(self) -> F64:
         """The results there are, and the sums of their values."""
         return np.asarray(self.products.reshape(len(self.products), -1).sum(axis=1))
 
-    @property
+    @cached_property
     def totals(self) -> F64:
         """Events of each stream."""
         return np.asarray(self.counts.sum(axis=1))

@@ -73,6 +73,9 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         self._to_tell: list[int] = []  # starts of windows, a heap
         self._open: list[int] = []  # the same of those that are not complete
         self._known: set[int] = set()  # all of these
+        self._done: set[int] = set()  # those of which all has been said
+        learns = query.compensate not in (None, False)
+        self._is_final = not (learns or partial or query.late == "emit")
         self._closed = BEFORE  # windows that end by then are complete
         self._rows: list[Row] = []
 
@@ -196,6 +199,8 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
                 self._tell(start, now)
 
     def _tell(self, start: int, now: int) -> None:
+        if self._is_final:
+            self._done.add(start)
         tally = self._tally(start, self._held_back)
         if self.compensator is None:
             self._output.partials.append(Partial(now, start, False, tally))
@@ -203,14 +208,21 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._say(self.compensator.tell(start, tally))
 
     def _close(self, start: int, now: int) -> None:
-        tally = self._tally(start, None)
         self._known.discard(start)
+        if start in self._done and self.compensator is not None:
+            self._done.discard(start)
+            self.compensator.forget(start)
+        else:
+            self._say_exact(start, now)
+        for pane in range(start // self._pane, (start + self._step) // self._pane):
+            self._panes.pop(pane, None)
+
+    def _say_exact(self, start: int, now: int) -> None:
+        tally = self._tally(start, None)
         if self.compensator is None:
             self._output.partials.append(Partial(now, start, True, tally))
         else:
             self._say(self.compensator.close(start, tally))
-        for pane in range(start // self._pane, (start + self._step) // self._pane):
-            self._panes.pop(pane, None)
 
     def _flush(self, piece: int | None) -> Iterator[Output]:  # noqa: ARG002  there is little
         now = max(self.reorder.now, BEFORE)
@@ -304,6 +316,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             "clock": self.reorder.state(),
             "open": sorted(self._open),
             "to_tell": sorted(self._to_tell),
+            "done": sorted(self._done),
             "closed": self._closed,
             "compensator": None if self.compensator is None else self.compensator.state(),
         }
@@ -312,7 +325,8 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         """Go on from `said`."""
         self.reorder.resume(said["clock"])
         self._open, self._to_tell = list(said["open"]), list(said["to_tell"])
-        self._known, self._closed = set(self._open), said["closed"]
+        self._known, self._done = set(self._open), set(said["done"])
+        self._closed = said["closed"]
         kept = at.get(_STORED, np.empty(0, np.int64))
         pane = self.log.ts[kept - self.log.base] // self._pane
         for p in np.unique(pane).tolist():
