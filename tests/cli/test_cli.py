@@ -41,6 +41,11 @@ CORE = [  # names never change, or figures cannot be compared across versions
     "shedding at z = 1, the same without index: time",
     "harvest fractions, m = 3, n = 10",
     "harvest fractions, m = 5, n = 20",
+    *(
+        f"aggregates of {length} ms{what}"
+        for length in (10, 100)
+        for what in ("", ", AEMA: time", ", mlp: a window", ", delays: a window")
+    ),
     "cold start",
     "ten times the window, counting: time",
     "ten times the window, counting: results",

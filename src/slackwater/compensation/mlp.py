@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.compensation.memory import Recent
-from slackwater.compensation.parameters import guess_of, observations, product_form
+from slackwater.compensation.parameters import guess_of, product_form
 from slackwater.compensation.seen import Guess, Seen, Truth
 from slackwater.compensation.sizes import Sizes
 from slackwater.kernels.records import F64
@@ -127,7 +127,7 @@ class MlpEstimator:
 
     def _input(self, seen: Seen) -> F64:
         """What the networks see: [parameter, input]."""
-        told, usual = observations(seen), self._usual.value
+        told, usual = seen.by_cell, self._usual.value
         known = np.isfinite(told) & (usual > 0.0)
         ratio = np.where(known, told, 1.0) / np.where(known, usual, 1.0)
         cells = np.where(known, np.clip(np.log(np.maximum(ratio, _TINY)), -2.0, 2.0), 0.0)
@@ -152,7 +152,7 @@ class MlpEstimator:
         self._targets[place] = np.where(known, np.clip(np.log(ratio), -_CAP, _CAP), np.nan)
         self._learnt += 1
         self._sizes.learn(seen.counts, truth.counts)
-        told = observations(seen)
+        told = seen.by_cell
         self._usual.add(np.where(np.isfinite(told), told, self._usual.value))
         if self._learnt <= _EAGER or self._learnt % _LAZY == 0:
             self._train()

@@ -26,27 +26,6 @@ def parameters(seen: Seen) -> tuple[float, F64]:
     return selectivity, np.asarray(means)
 
 
-def observations(seen: Seen) -> F64:
-    """What each cell tells of each parameter, NaN where it tells nothing: [parameter, cell].
-
-    Of a rate, its events; of the selectivity and of a mean, those of the results that its events of
-    the first stream are in. Parameters are the sizes, σ, and α of all values but the first.
-    """
-    n = seen.totals
-    others = float(n[1:].prod())
-    by_cell = seen.products.reshape(*seen.products.shape[:2], -1).sum(axis=2)
-    pairs = seen.counts[0] * others
-    told = np.empty((len(n) + len(by_cell), seen.counts.shape[1]))
-    told[: len(n)] = seen.counts
-    told[len(n) :] = by_cell
-    told[len(n)] /= np.maximum(pairs, 1.0)
-    told[len(n) + 1 :] /= np.maximum(by_cell[0], 1.0)
-    told[: len(n)][seen.counts == 0.0] = np.nan
-    told[len(n), pairs == 0.0] = np.nan
-    told[len(n) + 1 :, by_cell[0] == 0.0] = np.nan
-    return told
-
-
 def product_form(sizes: F64, selectivity: float, means: F64) -> F64:
     """Results and sums: σ times all sizes, times α."""
     return np.asarray(selectivity * sizes.prod() * means)

@@ -55,6 +55,24 @@ class Seen:
         """Events of each stream."""
         return np.asarray(self.counts.sum(axis=1))
 
+    @cached_property
+    def by_cell(self) -> F64:
+        """What each cell tells of each parameter, NaN where it tells nothing: [parameter, cell].
+
+        Of the size of a stream, its events; of the selectivity and of the mean of a value, those of
+        the results that its events of the first stream are in.
+        """
+        m, others = len(self.counts), float(self.totals[1:].prod())
+        found = self.products.reshape(*self.products.shape[:2], -1).sum(axis=2)
+        pairs = self.counts[0] * others
+        told = np.concatenate([self.counts, found])
+        told[m] /= np.maximum(pairs, 1.0)
+        told[m + 1 :] /= np.maximum(found[0], 1.0)
+        told[:m][self.counts == 0.0] = np.nan
+        told[m, pairs == 0.0] = np.nan
+        told[m + 1 :, found[0] == 0.0] = np.nan
+        return told
+
 
 class Truth(NamedTuple):
     """The same window when all has arrived."""

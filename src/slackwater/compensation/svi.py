@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.compensation.memory import Recent
-from slackwater.compensation.parameters import guess_of, observations, product_form
+from slackwater.compensation.parameters import guess_of, product_form
 from slackwater.compensation.seen import Guess, Seen, Truth
 from slackwater.kernels.records import F64
 
@@ -106,7 +106,7 @@ class SviEstimator:
         return guess_of(seen, np.maximum(sizes, seen.totals), values, spread)
 
     def _infer(self, seen: Seen) -> Belief:
-        x = observations(seen)
+        x = seen.by_cell
         known = np.isfinite(x)
         first = np.where(known, x, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
         prior = self._prior or Prior(first, np.full(len(x), 0.1))
@@ -125,7 +125,7 @@ class SviEstimator:
         """What this window ended with is the next one's prior; its distortions are known now."""
         belief = self._infer(seen)
         self._prior = Prior(belief.mean, _KEPT * belief.weight)
-        x = observations(seen)
+        x = seen.by_cell
         true = np.empty((len(x), 1))
         true[: self._m, 0] = truth.counts.mean(axis=1)
         true[self._m] = truth.values[0] / max(float(truth.counts.sum(axis=1).prod()), 1.0)

@@ -27,6 +27,7 @@ from slackwater.goal import NoSlack, Recall, Slack
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
 from slackwater.lab import window_bench
+from slackwater.lab.aggregate_bench import Aggregates
 from slackwater.lab.figures import Line
 from slackwater.lab.harvest import random_case, seconds_of
 from slackwater.lab.overload import Workload, query_of
@@ -293,6 +294,25 @@ def _harvest_setting(setting: Setting) -> Iterator[Line]:
         yield Line(name, _round(1000 * slowest), "ms", ceiling=setting.at_most(ceiling))
 
 
+def _compensated(setting: Setting) -> Iterator[Line]:
+    """Aggregates of joined windows, and what it costs to compensate them."""
+    for length, windows, warm_up in ((10, 300, 320), (100, 60, 40)):
+        aggregates = Aggregates(
+            setting.size(windows) or 2, length, setting.size(warm_up) or 2, setting.seed
+        )
+        for _ in range(setting.runs):  # in turns
+            for kind in (None, "aema", "mlp", "delays"):
+                aggregates.run(kind)
+        name = f"aggregates of {length} ms"
+        yield Line(name, round(aggregates.rows / aggregates.best[None]), "rows/s")
+        slower = _round(aggregates.best["aema"] / aggregates.best[None])
+        ceiling = setting.at_most(1.1)
+        yield Line(f"{name}, AEMA: time", slower, "times", ceiling=ceiling)
+        for kind, ceiling in (("mlp", setting.at_most(0.2)), ("delays", None)):
+            more = _round(1000 * aggregates.on_top(kind))  # type: ignore[arg-type]
+            yield Line(f"{name}, {kind}: a window", more, "ms", ceiling=ceiling)
+
+
 class Clocked:
     """A controller that notes how long it took."""
 
@@ -333,6 +353,7 @@ CASES = (
     Case("a long slack buffer", _slack_buffer),
     Case("shedding that is not needed", _idle_shedding),
     Case("setting harvest fractions", _harvest_setting),
+    Case("compensated aggregates", _compensated),
     Case("cold start", _cold_start),
     Case(
         "ten times the window, counting",
