@@ -30,6 +30,7 @@ _USUAL = 10.0  # windows that the mean is taken of
 _FEW = 3.0  # windows
 _WORST = 2.0  # the most that an error counts, as a share of the truth
 _OUTLIER = 9.0  # squared standard errors
+_CLUMP = 10.0  # results that come together
 _TINY = 1e-9
 
 
@@ -49,11 +50,13 @@ class DelayEstimator:
         sizes = whole.sum(axis=1)
         weights = np.stack([_weights(seen.counts, whole, reach) for reach in _REACHES])
         plain = np.stack([contracted(seen.products, w) for w in weights])
-        chance = self._chance(seen.totals, sizes)
+        chance = self._chance(seen, sizes)
         blended, variance = self._blend(plain, sizes, chance)
         mean, reach = self._best
         values = (blended if mean else plain)[reach]
         spread = np.sqrt((variance if mean else np.broadcast_to(chance, plain.shape))[reach])
+        # few results that come in clumps: how many there are is a matter of chance itself
+        spread = spread * (1.0 + _CLUMP * sizes.min() / (1.0 + seen.observed[0])) ** 0.5
         scale = np.where(
             plain[reach] != 0.0, values / np.where(plain[reach] != 0, plain[reach], 1), 1
         )
@@ -70,9 +73,12 @@ class DelayEstimator:
         mean, reach = np.unravel_index(np.argmin(self._error.value), self._error.value.shape)
         return int(mean), int(reach)
 
-    def _chance(self, arrived: F64, sizes: F64) -> F64:
-        """The relative variance of what was extrapolated: [value]."""
-        share = np.clip(arrived / np.maximum(sizes, _TINY), 1e-3, 1.0)
+    def _chance(self, seen: Seen, sizes: F64) -> F64:
+        """The relative variance of what was extrapolated: [value].
+
+        As if events were drawn at random, times what was learnt of how much larger it really is.
+        """
+        share = np.clip(seen.totals / np.maximum(sizes, _TINY), 1e-3, 1.0)
         unit = float(((1.0 - share) / share / np.maximum(sizes, 1.0)).sum())
         known = self._off.weight > 0.0
         return unit * (self._off.value if known else np.ones(self._off.value.shape))
