@@ -11,6 +11,7 @@ from slackwater.compensation.intervals import Intervals
 from slackwater.compensation.sizes import Sizes
 from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restore
 
 R, S = sw.Stream("r", "t"), sw.Stream("s", "t")
 slow = pytest.mark.skipif(
@@ -193,6 +194,32 @@ def test_goal_and_slack_of_a_running_engine_stay():
     assert engine.metrics().stored > 0
     engine.finish(0)
     assert engine.metrics().streams["r"].state == "finished"
+
+
+@pytest.mark.parametrize("kind", ["delays", "aema", "svi", "mlp", "mlp-elbo"])
+def test_what_was_learnt_survives_a_restart(kind):
+    query, tables = asked(compensate=kind, late="emit"), micro(130, 50, per_window=8, keys=3)
+    schemas = {name: table.schema for name, table in tables.items()}
+    batch, _ = recorded(query, tables, "arrival")
+    engine, parts = AggregateEngine(query, schemas), []
+    for part in batch.cut([1300, len(batch.stream)]):
+        parts.append(engine.feed(part).table)
+        engine = restore(engine.snapshot(), query, schemas)
+    parts.append(engine.flush().table)
+    whole = query.replay(tables, "arrival").results
+    assert pa.concat_tables(parts).to_pylist() == whole.to_pylist()
+    told = [row for row in whole.to_pylist()[100:] if not row["exact"]]
+    assert all(row["n_low"] <= row["n_high"] and row["completeness"] < 1 for row in told)
+    for other in (None, "aema", "delays"):
+        changed = restore(engine.snapshot(), asked(compensate=other, late="emit"), schemas)
+        assert changed.flush().table.num_rows == 0
+    half = AggregateEngine(query, schemas)
+    half.feed(next(batch.cut([1300])))
+    for other in (None, "aema", "delays"):
+        changed = restore(half.snapshot(), asked(compensate=other, late="emit"), schemas)
+        assert changed.flush().table.num_rows > 0
+    with pytest.raises(sw.SnapshotError, match="of another query: window was"):
+        restore(engine.snapshot(), asked(window=sw.Tumbling(50)), schemas)
 
 
 # ---- how well

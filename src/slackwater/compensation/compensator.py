@@ -12,7 +12,7 @@ from slackwater.aggregate_query import AggregateQuery
 from slackwater.compensation.choice import estimator_for
 from slackwater.compensation.intervals import Intervals
 from slackwater.compensation.packing import Packing
-from slackwater.compensation.seen import Guess, Truth
+from slackwater.compensation.seen import Estimator, Guess, Truth
 from slackwater.compensation.tally import Group, Tally
 from slackwater.compensation.values import Values
 
@@ -127,8 +127,8 @@ class Compensator:
         """A window is complete: learn from it, and say what it is if that is not known yet."""
         told_before = start in self._early
         early = self._early.pop(start, None)
-        if early is not None:
-            self._learn(early, tally)
+        if early is not None and self._estimator is not None:
+            self._learn(self._estimator, early, tally)
         if told_before and self._query.late != "emit":
             return []
         rows = []
@@ -137,11 +137,10 @@ class Compensator:
             rows.append(Row(start, group, told, 1.0, exact=True))
         return rows
 
-    def _learn(self, early: _Early, tally: Tally) -> None:
-        assert self._estimator is not None
+    def _learn(self, estimator: Estimator, early: _Early, tally: Tally) -> None:
         seen = early.tally.seen(self._query.length)
         truth = Truth(tally.counts, tally.values.sum(axis=0))
-        guess = early.guess or self._estimator.guess(seen)  # as it would be told now
+        guess = early.guess or estimator.guess(seen)  # as it would be told now
         place = {group: i for i, group in enumerate(tally.groups)}
         for g, group in enumerate(early.tally.groups[:_MOST_GROUPS]):
             true = self._values.told(tally.values[place[group]])
@@ -152,13 +151,14 @@ class Compensator:
                     continue
                 inside = told is None or told[0] <= exact <= told[1]
                 self._pool(a, value).learn(value, error, exact, inside)
-        self._estimator.learn(seen, guess, truth)
+        estimator.learn(seen, guess, truth)
 
     # ---- as data
 
     def state(self) -> dict[str, Any]:
         """All it knows, as plain data."""
         return {
+            "kind": [self._query.compensate, self._query.confidence],
             "estimator": None if self._estimator is None else self._estimator.state(),
             "intervals": [own.state() for own in self._intervals],
             "of_nothing": [own.state() for own in self._of_nothing],
@@ -176,12 +176,13 @@ class Compensator:
         return [self._packing.pack(early.tally), early.bounds, said]
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        if self._estimator is not None and state["estimator"] is not None:
-            self._estimator.resume(state["estimator"])
-        for mine, known in ((self._intervals, "intervals"), (self._of_nothing, "of_nothing")):
-            for own, said in zip(mine, state[known], strict=True):
-                own.resume(said)
+        """Go on from `state`; somebody else begins to learn anew."""
+        if state["kind"] == [self._query.compensate, self._query.confidence]:
+            if self._estimator is not None:
+                self._estimator.resume(state["estimator"])
+            for mine, known in ((self._intervals, "intervals"), (self._of_nothing, "of_nothing")):
+                for own, said in zip(mine, state[known], strict=True):
+                    own.resume(said)
         self._early = {int(start): self._revived(said) for start, said in state["early"].items()}
 
     def _revived(self, said: list[Any] | None) -> _Early | None:
