@@ -387,6 +387,78 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, text, message):
 # ---- a real run
 
 
+AGGREGATE = """\
+[job]
+checkpoint = "state"
+arrival = "arrival"
+
+[aggregate]
+on = "k"
+select = {n = "count()", total = "sum(a.v)"}
+window = {length = "2 s", slide = "1 s"}
+goal = {deadline = "3 s", after = "end", slack = "1 s"}
+compensate = true
+by = "a.k"
+late = "emit"
+
+[[stream]]
+name = "a"
+ts = "ts"
+format = "rate"
+
+[[stream]]
+name = "b"
+ts = "ts"
+format = "rate"
+
+[sink]
+format = "parquet"
+path = "out"
+"""
+
+
+def aggregate_job(folder, *changes):
+    text = AGGREGATE.replace("[job]", '[job]\ntrigger = "1 s"')
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "job.toml").write_text(text)
+    return folder / "job.toml"
+
+
+def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
+    asked = {
+        "select": {"n": sw.count(), "total": sw.sum("a.v")}, "on": "k", "by": "a.k",
+        "goal": sw.Deadline("3 s", after="end", slack="1 s"), "compensate": True, "late": "emit",
+    }  # fmt: skip
+    streams = sw.Stream("a", "ts"), sw.Stream("b", "ts")
+    query = read_job(aggregate_job(tmp_path)).query
+    assert query == sw.join(*streams, window=sw.Sliding("2 s", "1 s"), **asked)
+    tumbling = aggregate_job(tmp_path, ('{length = "2 s", slide = "1 s"}', '"2 s"'))
+    assert read_job(tumbling).query.window == sw.Tumbling("2 s")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[aggregate]", "[join]\n[aggregate]", "has both [join] and [aggregate]"),
+        ('window = {length = "2 s", slide = "1 s"}', "", "[aggregate] needs window"),
+        (', slide = "1 s"}', "}", "[aggregate] window: needs slide"),
+        ('goal = {deadline = "3 s", after = "end", slack = "1 s"}', "", "[aggregate] needs goal"),
+        ('{deadline = "3 s", after = "end", slack = "1 s"}', '{slack = "3 s"}',
+         "the goal of aggregates over a join must be a Deadline"),
+        ('"count()"', '"max(a.v)"', "what has not arrived may hold the extreme value"),
+        ("compensate = true", 'compensate = "magic"', "compensate must be one of 'delays'"),
+        ('arrival = "arrival"', 'idle_after = "1 s"', "waits for a stream of an [aggregate]"),
+        ('name = "b"', 'name = "b"\nwindow = "1 s"', "aggregates have one window= for all"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_job_of_aggregates(tmp_path, old, new, message):
+    with pytest.raises(JobFileError) as told:
+        read_job(aggregate_job(tmp_path, (old, new)))
+    assert message in str(told.value)
+
+
 WINDOW = """\
 [job]
 checkpoint = "state"

@@ -1,5 +1,8 @@
 """PECJ: its running example, on tuples that can be checked by eye."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +11,10 @@ import slackwater as sw
 from slackwater.compensation.parameters import parameters, product_form
 from slackwater.compensation.seen import Seen, contracted
 from slackwater.compensation.svi import Prior, infer
+from slackwater.lab.pecj_data import FOLDER, real
+from slackwater.lab.pecj_single import PRINTED, at_their_times, errors
+
+DATA = os.environ.get(FOLDER) or Path(__file__).parents[3] / "shared" / "data" / "pecj"
 
 
 def test_the_running_example():
@@ -62,3 +69,20 @@ def test_weights_say_for_how_many_an_event_stands():
     # two cells; one event of each stream in each, the second half of the window is half there
     products = np.array([[[1.0, 0.0], [0.0, 1.0]]])  # equal keys are in equal cells
     assert contracted(products, np.array([[1.0, 2.0], [1.0, 2.0]])) == 1 + 4
+
+
+@pytest.mark.skipif(
+    not (Path(DATA) / "stock_cj.csv.gz").exists(),
+    reason=f"the authors' data is not here; {FOLDER} says where it is",
+)
+def test_the_authors_single_window(monkeypatch):
+    # one draw of the delays among many that gives all six of the published errors to within a point
+    monkeypatch.setenv(FOLDER, str(DATA))
+    (stock,) = [data for data in real()[0] if data.name == "Stock"]
+    window = at_their_times(stock.windows[0])
+    assert window.truth[0] == 5165
+    printed = np.array([PRINTED["WMJ"], PRINTED["AEMA"]])
+    assert errors(window, seed=56) == pytest.approx(printed, abs=0.01)
+    # and what that is worth: the next ten draws of the same window
+    others = np.array([errors(window, seed)[1] for seed in range(57, 67)])
+    assert np.ptp(others, axis=0).min() > 0.1

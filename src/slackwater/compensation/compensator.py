@@ -92,10 +92,9 @@ class Compensator:
                 told.append(Told(observed[a], None, None, None))
                 continue
             low, high = self._pool(a, value).around(value, error)
-            if self._is_count[a]:  # no fewer than are there
-                low = max(low, float(observed[a] or 0.0))
-                high = max(high, low)
-            told.append(Told(observed[a], value, _finite(low), _finite(high)))
+            least = float(observed[a] or 0.0) if self._is_count[a] else -math.inf  # there are more
+            low, best, high = (max(number, least) for number in (low, value, high))
+            told.append(Told(observed[a], best, _finite(low), _finite(high)))
         return told
 
     def _pool(self, a: int, value: float) -> Intervals:

@@ -32,6 +32,7 @@ from slackwater.joins.plan import key_columns
 from slackwater.kernels.records import BEFORE, I32, I64, NEVER, NONE, U8
 
 _STORED = 0  # the place of an event
+_MANY = 2**16  # rows of groups that are given out at once
 
 
 class Partial(NamedTuple):
@@ -64,7 +65,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         self._group_column = 0
         if self._by is not None:
             self._group_column = key_columns(query.keys, m)[self._by].index(1)
-        self.packing = Packing(self._sizes, group_types(query, known))
+        self.packing = packing_for(query, known, self.values)
         self.compensator = None if partial else Compensator(query, self.values, self.packing)
         self._length, self._step, self._deadline = query.length, query.step, query.deadline
         self._retained, self._held_back = query.retained, query.held_back
@@ -101,7 +102,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             stop = at + int(np.searchsorted(arrival[at:], due, side="right"))
             self._take(begin + at, begin + stop, due)
             at = stop
-            if piece is not None and self._output.nbytes >= piece:
+            if piece is not None and len(self._rows) >= _MANY:
                 yield self._give_out()
 
     def tick(self, now: int) -> Output:
@@ -347,6 +348,12 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     def _oldest(self) -> int:
         return int(self._kept().min(initial=self.log.end))
+
+
+def packing_for(query: AggregateQuery, schemas: Sequence[pa.Schema], values: Values) -> Packing:
+    """How the tallies of a query are written."""
+    m = len(query.streams)
+    return Packing((m, cells_for(m), values.n), group_types(query, schemas))
 
 
 def group_types(query: AggregateQuery, schemas: Sequence[pa.Schema]) -> list[pa.DataType]:

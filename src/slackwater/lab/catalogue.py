@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from slackwater.errors import QueryError
-from slackwater.lab import goals, grubjoin, icde16, kim, rivals, thesis
+from slackwater.lab import goals, grubjoin, icde16, kim, pecj, rivals, thesis
 from slackwater.lab.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for part in (icde16, thesis, kim, grubjoin, goals, rivals)
+    for part in (icde16, thesis, kim, grubjoin, pecj, goals, rivals)
     for experiment in part.EXPERIMENTS
 }
 

@@ -17,12 +17,8 @@ from slackwater.aggregate_query import AggregateQuery
 from slackwater.compensation.compensator import Compensator
 from slackwater.compensation.packing import Packing
 from slackwater.compensation.tally import Tally, added_up
-from slackwater.engine.aggregate_engine import (
-    AggregateEngine,
-    Partial,
-    result_schema,
-    rows_table,
-)
+from slackwater.compensation.values import Values
+from slackwater.engine.aggregate_engine import Partial, packing_for, result_schema, rows_table
 from slackwater.engine.snapshot import check_same, framed, sections
 from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, from_ipc, to_ipc
 from slackwater.spark.job import Job
@@ -34,7 +30,7 @@ Place = tuple[int, bool, int]  # instant, told and not closed, start
 
 def partials_bytes(job: Job, partials: Sequence[Partial]) -> bytes:
     """What a shard has to say."""
-    packing = _engine(job).packing
+    _, _, packing = _parts(job)
     return to_ipc(
         pa.table(
             {
@@ -51,9 +47,9 @@ class Gathered:
     """The compensator of a job, and how many results there were."""
 
     def __init__(self, job: Job) -> None:
-        engine = _engine(job)
-        self._job, self._query, self._packing = job, engine.query, engine.packing
-        self._compensator = Compensator(engine.query, engine.values, engine.packing)
+        self._job = job
+        self._query, values, self._packing = _parts(job)
+        self._compensator = Compensator(self._query, values, self._packing)
         self._produced = 0
 
     def blobs(self, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
@@ -126,6 +122,8 @@ def _read(data: bytes, packing: Packing, by_place: dict[Place, list[Tally]]) -> 
         own.append(packing.unpack(json.loads(tally)))
 
 
-def _engine(job: Job) -> AggregateEngine:
+def _parts(job: Job) -> tuple[AggregateQuery, Values, Packing]:
+    """What a compensator is made of."""
     assert isinstance(job.query, AggregateQuery)
-    return AggregateEngine(job.query, job.schema_of, partial=True)
+    values = Values(job.query, job.schemas)
+    return job.query, values, packing_for(job.query, job.schemas, values)
