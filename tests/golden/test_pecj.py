@@ -11,8 +11,8 @@ import slackwater as sw
 from slackwater.compensation.parameters import parameters, product_form
 from slackwater.compensation.seen import Seen, contracted
 from slackwater.compensation.svi import Prior, infer
-from slackwater.lab.pecj_data import FOLDER, real
-from slackwater.lab.pecj_single import PRINTED, at_their_times, errors
+from slackwater.lab.pecj.data import FOLDER, real
+from slackwater.lab.pecj.single import PRINTED, at_their_times, errors
 
 DATA = os.environ.get(FOLDER) or Path(__file__).parents[3] / "shared" / "data" / "pecj"
 

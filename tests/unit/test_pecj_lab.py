@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from slackwater.lab import pecj_runs
-from slackwater.lab.pecj_data import (
+from slackwater.lab.pecj import runs
+from slackwater.lab.pecj.data import (
     FOLDER,
     LENGTH,
     MS,
@@ -14,9 +14,9 @@ from slackwater.lab.pecj_data import (
     real,
     tables,
 )
-from slackwater.lab.pecj_intervals import binomial_p
-from slackwater.lab.pecj_oracles import oracles
-from slackwater.lab.pecj_runs import ESTIMATORS, Disorder, Plan, Teller, query
+from slackwater.lab.pecj.intervals import binomial_p
+from slackwater.lab.pecj.oracles import oracles
+from slackwater.lab.pecj.runs import ESTIMATORS, Disorder, Plan, Teller, query
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -63,13 +63,13 @@ def test_real_windows_are_judged_by_those_who_have_seen_the_other_half(monkeypat
 
     def start(*arguments):
         rehearsed.append([])
-        return pecj_runs.Crew([])
+        return runs.Crew([])
 
     def listen(crew, told, *arguments):
         rehearsed[-1] += list(told)
 
-    monkeypatch.setattr(pecj_runs, "crew", start)
-    monkeypatch.setattr(pecj_runs, "rehearse", listen)
+    monkeypatch.setattr(runs, "crew", start)
+    monkeypatch.setattr(runs, "rehearse", listen)
     plan = Plan(seed=1, windows=0, draws=2, warm_up=12)
     outcome = plan.run(Dataset("real", windows, is_real=True), Disorder(5 * MS, 10 * MS))
     assert outcome.window.tolist() == [*range(4)] * 2 + [*range(4, 8)] * 2

@@ -33,6 +33,10 @@ class Recent:
         self.weight = min(self.weight + 1.0, self._most)
         self.value = self.value + (value - self.value) / self.weight
 
+    def forget(self, n: float) -> None:
+        """Let what there is count like `n` values."""
+        self.weight = min(self.weight, n)
+
     def state(self) -> list[Any]:
         """As plain data."""
         return [self.value.tolist(), self.weight]

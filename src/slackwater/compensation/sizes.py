@@ -21,6 +21,8 @@ _DELAYS = 20.0  # windows that completeness is learnt from
 _RATES = 20.0
 _VARIATION = 200.0
 _UNKNOWN_LEVEL = 0.05  # variance of a rate of which nothing is known
+_FEW = 2.0  # windows that are remembered when delays have changed
+_NEW = 3.0  # times the usual error: delays have changed
 _TINY = 1e-9
 
 
@@ -34,6 +36,7 @@ class Sizes:
         self._usual = Recent(_RATES, shape)
         self._dispersion = Recent(_VARIATION, (n_streams,))
         self._level = Recent(_VARIATION, (n_streams,))
+        self._off = Recent(_VARIATION)  # squared errors of the share, by what chance explains
 
     @property
     def share(self) -> F64:
@@ -93,9 +96,22 @@ class Sizes:
             self._dispersion.add(np.minimum(dispersion, 100.0))
             by_chance = self._dispersion.value / usual.sum(axis=1)
             self._level.add(np.maximum((level - 1.0) ** 2 - by_chance, 0.0))
+        if self._whole.weight > 0.0:
+            self._notice(seen, whole)
         self._usual.add(whole)
         self._arrived.add(seen)
         self._whole.add(whole)
+
+    def _notice(self, seen: F64, whole: F64) -> None:
+        """Where delays are not what they were, let the newest windows count most."""
+        share = np.clip(self.share, 0.01, 0.99)
+        chance = np.maximum(whole * share * (1.0 - share), _TINY)
+        off = float(((seen - whole * share) ** 2 / np.maximum(chance, 1.0)).mean())
+        if self._off.weight > _FEW and off > _NEW * float(self._off.value):
+            self._arrived.forget(_FEW)
+            self._whole.forget(_FEW)
+        else:
+            self._off.add(off)
 
     def state(self) -> dict[str, Any]:
         """What was learnt, as plain data."""
@@ -107,4 +123,4 @@ class Sizes:
             getattr(self, name).resume(state[name])
 
 
-_LEARNT = ("_arrived", "_whole", "_usual", "_dispersion", "_level")
+_LEARNT = ("_arrived", "_whole", "_usual", "_dispersion", "_level", "_off")

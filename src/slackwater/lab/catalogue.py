@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from slackwater.errors import QueryError
-from slackwater.lab import goals, grubjoin, icde16, kim, pecj, rivals, thesis
+from slackwater.lab import goals, grubjoin, icde16, kim, rivals, thesis
 from slackwater.lab.experiment import Experiment
+from slackwater.lab.pecj import page as pecj
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

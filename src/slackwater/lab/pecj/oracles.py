@@ -3,7 +3,7 @@
 They say what is attainable. *ratio* divides what is there by the mean chance of a pair to be there,
 *ipw* each pair by its own chance, *size* multiplies the observed selectivity by the true sizes.
 
->>> from slackwater.lab.pecj_data import window_of
+>>> from slackwater.lab.pecj.data import window_of
 >>> one = window_of([np.array([0, 5000])] * 2, [np.array([1, 2])] * 2, np.array([3.0, 4.0]))
 >>> told = oracles(one, np.array([9, 9, 9, 9]), 5_000, 7_500)
 >>> {name: values.tolist() for name, values in told.items()}  # both are there, one by luck
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.kernels.records import F64, I64
-from slackwater.lab.pecj_data import Window
+from slackwater.lab.pecj.data import Window
 
 NAMES = ("ratio", "ipw", "size")
 

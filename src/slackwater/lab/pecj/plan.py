@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from slackwater.lab.experiment import Cell, Setting
-from slackwater.lab.pecj_data import (
+from slackwater.lab.pecj.data import (
     MS,
     Dataset,
     Published,
@@ -15,7 +15,7 @@ from slackwater.lab.pecj_data import (
     random_micro,
     real,
 )
-from slackwater.lab.pecj_runs import ESTIMATORS, OURS, Disorder, Outcome, Plan
+from slackwater.lab.pecj.runs import ESTIMATORS, OURS, Disorder, Outcome, Plan
 
 Rows = list[tuple[tuple[str, ...], list[Cell]]]
 

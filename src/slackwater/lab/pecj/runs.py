@@ -30,8 +30,8 @@ from slackwater.compensation.tally import Tally
 from slackwater.compensation.values import Values
 from slackwater.goal import Deadline
 from slackwater.kernels.records import F64, I64
-from slackwater.lab.pecj_data import LENGTH, MS, Dataset, Window, tables
-from slackwater.lab.pecj_oracles import oracles
+from slackwater.lab.pecj.data import LENGTH, MS, Dataset, Window, tables
+from slackwater.lab.pecj.oracles import oracles
 from slackwater.query import Stream
 
 ESTIMATORS: dict[str, Compensation | bool] = {  # all that are compared, by their names on the page

@@ -11,10 +11,10 @@ import numpy as np
 
 from slackwater.kernels.records import F64
 from slackwater.lab.experiment import Column, Table
-from slackwater.lab.pecj_data import MS, Dataset, Window
-from slackwater.lab.pecj_plan import Lab, Rows
-from slackwater.lab.pecj_promises import Promises
-from slackwater.lab.pecj_runs import OURS, Disorder, Teller, crew, rehearse
+from slackwater.lab.pecj.data import MS, Dataset, Window
+from slackwater.lab.pecj.plan import Lab, Rows
+from slackwater.lab.pecj.promises import Promises
+from slackwater.lab.pecj.runs import OURS, Disorder, Teller, crew, rehearse
 from slackwater.lab.plots import Panel
 
 _KEYS = 100

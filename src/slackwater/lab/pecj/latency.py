@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from slackwater.lab.experiment import Cell, Column, Table
-from slackwater.lab.pecj_data import MS, Dataset, Published, counted
-from slackwater.lab.pecj_runs import OURS, Disorder, Outcome, Teller
+from slackwater.lab.pecj.data import MS, Dataset, Published, counted
+from slackwater.lab.pecj.runs import OURS, Disorder, Outcome, Teller
 
 _THEIRS = (("lazy", "PRJ", "PECJL"), ("eager", "SHJ", "PECJ"))
 

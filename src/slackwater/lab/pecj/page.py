@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from slackwater.lab import pecj_change, pecj_latency, pecj_single, pecj_sweeps
 from slackwater.lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
-from slackwater.lab.pecj_data import LENGTH, MS, Dataset
-from slackwater.lab.pecj_intervals import coverage, zeros
-from slackwater.lab.pecj_oracles import NAMES as ORACLES
-from slackwater.lab.pecj_plan import COUNT, QUERIES, Judged, Lab, Query, Rows
-from slackwater.lab.pecj_promises import Promises
-from slackwater.lab.pecj_runs import CONFIDENCES, ESTIMATORS, OURS, Disorder, k_slack
+from slackwater.lab.pecj import change, latency, single, sweeps
+from slackwater.lab.pecj.data import LENGTH, MS, Dataset
+from slackwater.lab.pecj.intervals import coverage, zeros
+from slackwater.lab.pecj.oracles import NAMES as ORACLES
+from slackwater.lab.pecj.plan import COUNT, QUERIES, Judged, Lab, Query, Rows
+from slackwater.lab.pecj.promises import Promises
+from slackwater.lab.pecj.runs import CONFIDENCES, ESTIMATORS, OURS, Disorder, k_slack
 from slackwater.lab.plots import Panel, panels
 
 _TIMES = 1.25  # the better oracle: so much is promised
@@ -38,21 +38,21 @@ def _pecj(setting: Setting) -> Findings:
     tables += [*coverage(judged, promises), *zeros(judged), _distribution(judged)]
     figures = {"-errors": _distribution_figure(judged)}
 
-    in_order, worst = pecj_sweeps.in_order(lab)
+    in_order, worst = sweeps.in_order(lab)
     promises.add("error on in-order data, in percent", "≤ 0.05", worst, "count", worst - 0.05)
-    by_deadline, grid = pecj_sweeps.deadlines(lab)
+    by_deadline, grid = sweeps.deadlines(lab)
     figures["-deadlines"] = panels("Error by deadline (Fig. 11)", "ω [ms]", grid)
-    tables += [in_order, pecj_sweeps.keys(lab), pecj_sweeps.rates(lab), *by_deadline]
-    tables += [pecj_sweeps.oscillation(lab), _integrated(lab, judged)]
+    tables += [in_order, sweeps.keys(lab), sweeps.rates(lab), *by_deadline]
+    tables += [sweeps.oscillation(lab), _integrated(lab, judged)]
 
-    changes, grid = pecj_change.changes(lab, promises)
+    changes, grid = change.changes(lab, promises)
     figures["-change"] = panels("After the disorder has changed", "windows after the change", grid)
     tables += changes
     words = _words(lab)
     if (stock := _named(lab.real, "Stock")) is not None:
         draws, most = (5, 20) if lab.quick else (200, 20_000)
-        table, said = pecj_single.single_window(stock.windows[0], draws, most)
-        tables += [table, pecj_single.all_windows(stock, lab.brief, ORACLES)]
+        table, said = single.single_window(stock.windows[0], draws, most)
+        tables += [table, single.all_windows(stock, lab.brief, ORACLES)]
         words.append(said)
     return Findings([promises.table(), *tables], words, figures)
 
@@ -187,7 +187,7 @@ def _integrated(lab: Lab, judged: Sequence[Judged]) -> Table:
     if lab.quick:
         cases = [(found.data, found.main) for found in QUERIES[0].of(judged)][:1]
     windows = 20 if lab.quick else 400
-    return pecj_latency.integrated(cases, disorder, windows, lab.seed, lab.published)
+    return latency.integrated(cases, disorder, windows, lab.seed, lab.published)
 
 
 def _words(lab: Lab) -> list[str]:
@@ -207,7 +207,10 @@ def _words(lab: Lab) -> list[str]:
         "are short; where they are long, the newest event is some time back, and more is lost. "
         "AEMA, SVI and MLP are the paper's, as `compensate=` has them. The authors' network learnt "
         "from the very window that it was judged by; here nobody ever does.",
-        "Coverage on real data: the draws of a window are not independent, the same windows are "
+        "Coverage on real data is that of windows of which some result was there at the deadline; "
+        "the others are in a table of their own, because an interval cannot know which of them "
+        "will have results (the last column has all that did, in hindsight). "
+        "The draws of a window are not independent, the same windows are "
         "hard each time. So the p value (two-sided binomial) of all draws together says less than "
         "it seems to; that of one draw is fair, and it is told how many of the draws pass when "
         "each is tested alone. The range is that of a bootstrap over windows.",

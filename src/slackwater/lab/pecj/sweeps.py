@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slackwater.lab.experiment import Cell, Column, Table
-from slackwater.lab.pecj_data import MS, Dataset
-from slackwater.lab.pecj_oracles import NAMES
-from slackwater.lab.pecj_plan import COUNT, SUM, Judged, Lab, Rows
-from slackwater.lab.pecj_runs import ESTIMATORS, OURS, Disorder, Outcome
+from slackwater.lab.pecj.data import MS, Dataset
+from slackwater.lab.pecj.oracles import NAMES
+from slackwater.lab.pecj.plan import COUNT, SUM, Judged, Lab, Rows
+from slackwater.lab.pecj.runs import ESTIMATORS, OURS, Disorder, Outcome
 from slackwater.lab.plots import Panel
 
 _Q1 = tuple(range(5, 13))  # ω in ms

@@ -13,8 +13,8 @@ import numpy as np
 from slackwater.compensation.aema import AemaEstimator
 from slackwater.kernels.records import F64
 from slackwater.lab.experiment import Cell, Column, Table
-from slackwater.lab.pecj_data import BURST, MS, ROWS, Dataset, Window, window_of
-from slackwater.lab.pecj_runs import OURS, Disorder, Plan
+from slackwater.lab.pecj.data import BURST, MS, ROWS, Dataset, Window, window_of
+from slackwater.lab.pecj.runs import OURS, Disorder, Plan
 
 DEADLINES = (7, 10, 12)
 _DELTA = 5 * MS

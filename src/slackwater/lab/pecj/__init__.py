@@ -1,0 +1,1 @@
+"""The experiments of PECJ, over all windows there are."""
