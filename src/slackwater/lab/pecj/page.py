@@ -207,9 +207,9 @@ def _words(lab: Lab) -> list[str]:
         "are short; where they are long, the newest event is some time back, and more is lost. "
         "AEMA, SVI and MLP are the paper's, as `compensate=` has them. The authors' network learnt "
         "from the very window that it was judged by; here nobody ever does.",
-        "Coverage on real data is that of windows of which some result was there at the deadline; "
-        "the others are in a table of their own, because an interval cannot know which of them "
-        "will have results (the last column has all that did, in hindsight). "
+        "Coverage on real data is counted in two ways: over windows of which some result was there "
+        "at the deadline, which is known then, and over those that have results in the end, which "
+        "is not. Windows without any result at the deadline have a table of their own. "
         "The draws of a window are not independent, the same windows are "
         "hard each time. So the p value (two-sided binomial) of all draws together says less than "
         "it seems to; that of one draw is fair, and it is told how many of the draws pass when "
