@@ -44,7 +44,13 @@ CORE = [  # names never change, or figures cannot be compared across versions
     *(
         f"aggregates of {length} ms{what}"
         for length in (10, 100)
-        for what in ("", ", AEMA: time", ", mlp: a window", ", delays: a window")
+        for what in (
+            "",
+            ", AEMA: time",
+            ", mlp: telling",
+            ", mlp: a window",
+            ", delays: a window",
+        )  # fmt: skip
     ),
     "cold start",
     "ten times the window, counting: time",

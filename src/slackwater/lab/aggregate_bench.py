@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from slackwater.aggregate import count
 from slackwater.aggregate_query import AggregateQuery, Compensation, Tumbling
+from slackwater.compensation.compensator import Row
+from slackwater.compensation.tally import Tally
 from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.replay import recorded
 from slackwater.goal import Deadline
@@ -51,6 +53,24 @@ class Aggregates:
         engine.feed(self._timed)
         seconds = perf_counter() - begin
         self.best[compensate] = min(self.best.get(compensate, seconds), seconds)
+
+    def telling(self, compensate: Compensation) -> float:
+        """Seconds from a window's counts to what is told of it, at the deadline; the median."""
+        schemas = {name: table.schema for name, table in self._tables.items()}
+        engine = AggregateEngine(self._query(compensate), schemas)
+        engine.feed(self._warm_up)
+        assert engine.compensator is not None
+        tell, taken = engine.compensator.tell, []
+
+        def timed(start: int, tally: Tally) -> list[Row]:
+            begin = perf_counter()
+            rows = tell(start, tally)
+            taken.append(perf_counter() - begin)
+            return rows
+
+        setattr(engine.compensator, "tell", timed)  # noqa: B010  a method, as far as mypy knows
+        engine.feed(self._timed)
+        return float(np.median(taken))
 
     def on_top(self, compensate: Compensation) -> float:
         """Seconds per window that compensating costs."""
