@@ -63,7 +63,7 @@ def put(tmp_path, tables, first=0, last=None):
 
 
 # the average delay of AEMA goes by the order of arrival, so that of several shards is another one
-@pytest.mark.parametrize(("shards", "kind"), [(1, "aema"), (1, True), (3, True), (3, "mlp")])
+@pytest.mark.parametrize(("shards", "kind"), [(1, "aema"), (3, True)])
 def test_a_stream_tells_what_a_replay_tells(spark, tmp_path, shards, kind):
     query, tables = query_of(compensate=kind), pair(4_000, keys=20)
     expected = query.replay(tables, "arrival")

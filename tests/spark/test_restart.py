@@ -17,7 +17,7 @@ from spark.cases import FILES, TRIALS, generated
 from spark.streams import by_batch, finish, is_balanced, observed, pair_query, sources
 
 TRUST = profiles.PROFILE == "trust"
-KILLS = 20 if TRUST else 3
+KILLS = 20 if TRUST else 2
 KILLED = TRIALS if TRUST else ["generated streams"]
 TRIAL = generated()
 prepared = TRIAL.write
