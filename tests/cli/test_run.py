@@ -14,6 +14,7 @@ import slackwater as sw
 from slackwater.cli import app
 from slackwater.cli.checkpoint import Checkpoint
 from slackwater.cli.jobfile import read_job
+from slackwater.cli.plan import known_before
 from slackwater.cli.tables import JobFileError
 from slackwater.lab.workloads import uniform_keys
 
@@ -434,6 +435,9 @@ def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
     streams = sw.Stream("a", "ts"), sw.Stream("b", "ts")
     query = read_job(aggregate_job(tmp_path)).query
     assert query == sw.join(*streams, window=sw.Sliding("2 s", "1 s"), **asked)
+    known = known_before(read_job(aggregate_job(tmp_path)))  # what a checkpoint is held against
+    assert known["windows"] == {"a": None, "b": None}
+    assert known["window"] == "Sliding(length='2 s', slide='1 s')"
     tumbling = aggregate_job(tmp_path, ('{length = "2 s", slide = "1 s"}', '"2 s"'))
     assert read_job(tumbling).query.window == sw.Tumbling("2 s")
 

@@ -114,12 +114,12 @@ def known_before(job: JobFile) -> dict[str, Any]:
     """What must not change, as far as it is known without Spark."""
     from slackwater.engine.snapshot import described
 
-    told = described(job.query, ())
+    told, names = described(job.query, ()), job.query.names
     for by_stream in ("streams", "columns"):
         del told[by_stream]
     return told | {
         "times": {stream.name: stream.ts for stream in job.query.streams},
-        "windows": dict(zip(job.query.names, told.get("windows", [None]), strict=True)),
+        "windows": dict(zip(names, told.get("windows", [None] * len(names)), strict=True)),
         "sources": {source.name: _read_by(source) for source in job.sources},
         "arrival": job.options["arrival"],
         "at_end": job.options["at_end"],
