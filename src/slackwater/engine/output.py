@@ -185,11 +185,17 @@ def counts(made: Sequence[Production], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([time, pa.array(totals)], schema=schema)
 
 
-def rejects_table(rejected: Sequence[Rejected], names: Sequence[str]) -> pa.Table:
-    """Stream, row and reason of each rejected row."""
+def rejects_table(
+    rejected: Sequence[Rejected], names: Sequence[str], orders: Sequence[I64]
+) -> pa.Table:
+    """Stream, row of its table and reason of each rejected row.
+
+    `orders` has, for each stream, which row of its table was the n-th to arrive.
+    """
+    places = [(s, n) for r in rejected for s, n in zip(r.stream, r.row, strict=True)]
     return pa.table({
-        "stream": pa.array([names[s] for r in rejected for s in r.stream], pa.string()),
-        "row": pa.array([int(n) for r in rejected for n in r.row], pa.int64()),
+        "stream": pa.array([names[s] for s, _ in places], pa.string()),
+        "row": pa.array([int(orders[s][n]) for s, n in places], pa.int64()),
         "reason": pa.array([REASONS[why] for r in rejected for why in r.reason], pa.string()),
     })  # fmt: skip
 

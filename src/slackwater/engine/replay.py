@@ -134,12 +134,7 @@ class Run:
     @cached_property
     def rejected(self) -> pa.Table:
         """Rows that could not take part: stream, row of its table, reason."""
-        table = rejects_table(self.output.rejected, self.query.names)
-        rows = [
-            int(self.orders[self.query.names.index(reject["stream"])][reject["row"]])
-            for reject in table.to_pylist()
-        ]
-        return table.set_column(1, "row", pa.array(rows, pa.int64()))
+        return rejects_table(self.output.rejected, self.query.names, self.orders)
 
     def report(
         self,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.metrics import Metrics
@@ -50,9 +51,7 @@ class WindowRun:
     @cached_property
     def rejected(self) -> pa.Table:
         """Rows that could not take part: stream, row of the table, reason."""
-        table = rejects_table(self.output.rejected, self.query.names)
-        rows = [self.order[row] for row in table.column("row").to_pylist()]
-        return table.set_column(1, "row", pa.array(rows, pa.int64()))
+        return rejects_table(self.output.rejected, self.query.names, [np.array(self.order)])
 
     @property
     def drop_ratio(self) -> float:
