@@ -51,11 +51,10 @@ class Compensator:
 
     def __init__(self, query: AggregateQuery, values: Values, packing: Packing) -> None:
         self._query, self._values, self._packing = query, values, packing
-        self._names = list(query.select)
         self._is_count = [how.function == "count" for how in query.select.values()]
         self._estimator = estimator_for(query, values)
-        self._intervals = [Intervals(query.confidence) for _ in self._names]
-        self._of_nothing = [Intervals(query.confidence) for _ in self._names]
+        self._intervals = [Intervals(query.confidence) for _ in query.select]
+        self._of_nothing = [Intervals(query.confidence) for _ in query.select]
         self._early: dict[int, _Early | None] = {}  # by start
 
     # ---- early

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.compensation.memory import Recent
-from slackwater.compensation.parameters import guess_of, product_form
+from slackwater.compensation.parameters import guess_of, parameters, product_form
 from slackwater.compensation.seen import Guess, Seen, Truth
 from slackwater.compensation.sizes import Sizes
 from slackwater.kernels.records import F64
@@ -114,16 +114,9 @@ class MlpEstimator:
 
     def _plain(self, seen: Seen) -> F64:
         """Sizes by the usual completeness, selectivity and means as they are seen: [parameter]."""
-        n, observed = seen.totals, seen.observed
-        sizes = n / np.maximum(self._completeness, 0.01)
-        selectivity = observed[0] / max(float(n.prod()), 1.0)
-        means = observed[1:] / max(float(observed[0]), 1.0)
-        return np.concatenate([sizes, [selectivity], means])
-
-    @property
-    def _completeness(self) -> F64:
-        """The share of each stream that is there at the deadline."""
-        return self._sizes.completeness
+        sizes = seen.totals / np.maximum(self._sizes.completeness, 0.01)
+        selectivity, means = parameters(seen)
+        return np.concatenate([sizes, [selectivity], means[1:]])
 
     def _input(self, seen: Seen) -> F64:
         """What the networks see: [parameter, input]."""

@@ -60,7 +60,6 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         m, cells = len(query.streams), cells_for(len(query.streams))
         self.reorder = ArrivalClock(m)
         self._sizes = (m, cells, self.values.n)
-        self._cells = cells
         self._by = query.group_stream
         self._group_column = 0
         if self._by is not None:
@@ -249,7 +248,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         arrival = log.arrival[place]
         events = Events(
             stream,
-            (ts - start) * self._cells // length,
+            (ts - start) * self._sizes[1] // length,
             log.keys[place, 0],
             group,
             log.records().floats[:, place],
