@@ -26,7 +26,7 @@ for name, count in profiles.EXAMPLES.items():
     )
 settings.load_profile(profiles.PROFILE)
 
-# All tests share one JVM, whichever of them starts it; rows of 65 MB need more than Spark's 1 GB.
+# The tests of a worker share one JVM, whichever of them starts it; rows of 65 MB need more than Spark's 1 GB.
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
 
 # Spark finds its Java here where the system has none; see tools/ensure_java.py.
@@ -40,8 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             folder = item.path.relative_to(TESTS).parts[0]
             if marker := MARKER_OF_FOLDER.get(folder):
                 item.add_marker(marker)
-            if folder in ("spark", "cli"):  # these start Spark: one after the other
-                item.add_marker(pytest.mark.xdist_group("spark"))
+            if folder in ("spark", "cli"):  # these start Spark: those of a file one after the other
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,8 @@ from slackwater.goal import (
     Recall,
     Slack,
 )
-from slackwater.query import Query, Stream, Tuples, join
+from slackwater.joining import join
+from slackwater.query import Query, Stream, Tuples
 from slackwater.shed import Harvest, RandomDrop, TailDrop
 from slackwater.window_query import WindowQuery, window
 

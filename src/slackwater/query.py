@@ -1,11 +1,8 @@
 """What was asked: streams, windows, join condition, goal. Frozen, validated, serialisable.
 
->>> query = join(
-...     Stream("quotes", ts="time", window="5 seconds"),
-...     Stream("trades", ts="time", window="100 tuples"),
-...     on="symbol",
-...     goal=Slack("200 ms"),
-... )
+>>> quotes = Stream("quotes", ts="time", window="5 seconds")
+>>> trades = Stream("trades", ts="time", window="100 tuples")
+>>> query = Query((quotes, trades), on="symbol", goal=Slack("200 ms"))
 >>> query.streams[1].window
 Tuples(count=100)
 >>> Query.from_dict(query.to_dict()) == query
@@ -15,9 +12,9 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.expression import Expression
@@ -35,7 +32,7 @@ from slackwater.goal import (
     goal_from_dict,
     goal_to_dict,
 )
-from slackwater.graph import Key, On, keys_of
+from slackwater.graph import Key, keys_of
 from slackwater.shed import Asked as Shed
 from slackwater.shed import Shedding, shedding_from_dict, shedding_of, shedding_to_dict
 from slackwater.units import Duration, TimeUnit, as_plain, to_units
@@ -43,8 +40,6 @@ from slackwater.units import Duration, TimeUnit, as_plain, to_units
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from slackwater.aggregate import Aggregate
-    from slackwater.aggregate_query import AggregateQuery, Compensation, Sliding, Tumbling
     from slackwater.engine.replay import Run
 
 Bounds = Literal["[]", "(]", "[)"]
@@ -439,126 +434,3 @@ def check_streams(streams: tuple[Any, ...]) -> None:
     if doubled:
         msg = f"streams must have different names, got {', '.join(doubled)} more than once"
         raise QueryError(msg)
-
-
-@overload
-def join(
-    *streams: Stream,
-    on: On = None,
-    select: Mapping[str, Aggregate],
-    window: Tumbling | Sliding | None = None,
-    goal: Goal | None = None,
-    by: str | Sequence[str] = (),
-    compensate: bool | Compensation | None = None,
-    confidence: float = 0.95,
-    late: Late = "count",
-    retention: Duration | None = None,
-    unit: TimeUnit = "ms",
-    strict: bool = False,
-) -> AggregateQuery: ...
-
-
-@overload
-def join(
-    *streams: Stream,
-    on: On = None,
-    where: Where = None,
-    goal: Goal | None = None,
-    select: Select = "*",
-    late: Late = "count",
-    bounds: Bounds = "[]",
-    slide: Duration | None = None,
-    overdue: Overdue = "advance",
-    late_probe: LateProbe = "none",
-    retention: Duration | None = None,
-    unit: TimeUnit = "ms",
-    strict: bool = False,
-    shed: Shed = "off",
-) -> Query: ...
-
-
-def join(
-    *streams: Stream,
-    on: On = None,
-    select: Select | Mapping[str, Aggregate] = "*",
-    **options: Any,
-) -> Query | AggregateQuery:
-    """Describe a sliding window join of two or more streams.
-
-    A result has one event of each stream. Its time t is the largest among them; it is true iff
-    every member is in its stream's window at t and the conditions hold.
-
-    Parameters
-    ----------
-    on
-        The columns that must be equal: one shared column (``"symbol"``), several of them
-        (``["symbol", "venue"]``), or equalities that form an acyclic graph
-        (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
-    where
-        A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
-        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled. As text it may
-        compare vectors too, columns of lists: ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
-    goal
-        What is asked for, and so who sets the slack K: `Recall`, `Latency`, `InputQuantile`,
-        `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack` (default).
-    select
-        ``"*"``: results with all columns of all streams. ``"count"``: only how many there are.
-        Or aggregates by name, ``{"n": sw.count(), "volume": sw.sum("r.v")}``: see below.
-    late
-        For late events: ``"count"`` the results lost with them, ``"emit"`` these results too
-        (marked in a column `late`), or ``"drop"`` them without looking.
-    bounds
-        Which ends a window includes: ``"[]"`` both, ``"(]"`` the later one, ``"[)"`` the earlier
-        one (needs `slide`).
-    slide
-        The slide unit U: all members must lie in windows that end at a common multiple of U.
-    overdue
-        Whether an event that K does not cover leaves with the next advance of local time or now.
-    late_probe
-        ``"window-end"``: a late event still joins partners at the join's own time (Thesis 4.2).
-    retention
-        How long events are kept beyond their window so that losses are counted exactly. None: as
-        long as the largest lateness seen. Longer costs memory.
-    unit
-        The time unit inside: ``"ms"`` or ``"us"``.
-    strict
-        Whether a row with a bad time or key is an error instead of a counted reject.
-    shed
-        What happens when the input outruns the CPU: ``"adaptive"``: the least profitable work is
-        left out and counted (`Harvest` has the settings; `RandomDrop` and `TailDrop` are baselines
-        to compare with); ``"off"``: nothing is left out, however long it takes.
-    window
-        With aggregates: `Tumbling` or `Sliding`; all members of a result lie in the window. Streams
-        then have no windows of their own, and all share one key.
-    by
-        With aggregates: columns of one stream (``"r.region"``), or of the key, that make groups.
-    compensate
-        With aggregates: guess what has not arrived by the `Deadline`. True: as well as we can;
-        ``"aema"``, ``"svi"``, ``"mlp"``, ``"mlp-elbo"``: as PECJ does; None: tell what is there.
-    confidence
-        With aggregates: how often the truth lies between low and high.
-    """
-    equal = on if on is None or isinstance(on, str) else tuple(on)
-    given = {name: value for name, value in options.items() if value is not None}
-    if not isinstance(select, Mapping):
-        return Query(streams, equal, select=select, **_known(given, Query))
-    from slackwater.aggregate_query import AggregateQuery  # noqa: PLC0415  it knows of streams
-
-    if "window" not in given or "goal" not in given:
-        msg = "aggregates over a join need window= and goal=, like sw.Tumbling('10 s') and "
-        msg += "sw.Deadline('12 s')"
-        raise QueryError(msg)
-    by = given.pop("by", ())
-    given["by"] = (by,) if isinstance(by, str) else tuple(by)
-    return AggregateQuery(streams, equal, dict(select), **_known(given, AggregateQuery))
-
-
-def _known(options: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """The options, which must be ones of this kind of query."""
-    allowed = [f.name for f in fields(kind) if f.name not in ("streams", "on", "select")]
-    for name in options:
-        if name not in allowed:
-            what = "aggregates over a join" if kind is not Query else "a join"
-            msg = f"{what} must have options out of {', '.join(allowed)}; got {name}"
-            raise QueryError(msg)
-    return options

@@ -17,8 +17,9 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.window_engine import WindowEngine
 from slackwater.goal import Deadline, DropRatio, MaxSlack, Recall, Slack
 from slackwater.hashing import hash_rows
+from slackwater.joining import join
 from slackwater.kernels import hashing as kernels
-from slackwater.query import Query, Stream, Tuples, join
+from slackwater.query import Query, Stream, Tuples
 from slackwater.shed import Harvest, RandomDrop
 from slackwater.stats.novelty import Novelty
 from slackwater.window_query import WindowQuery, window

@@ -1,4 +1,5 @@
 import json
+import math
 import subprocess
 import sys
 
@@ -176,7 +177,9 @@ def test_quick_bench_has_every_figure_and_promises_nothing():
     sheet = figures(run("bench", "core", "--quick", "--json"))
     assert sheet["command"] == "bench core --quick"
     assert [line["name"] for line in sheet["lines"]] == CORE
-    assert all(line["value"] > 0 for line in sheet["lines"])
+    differences = [line for line in sheet["lines"] if line["name"].endswith(": a window")]
+    assert all(line["value"] > 0 for line in sheet["lines"] if line not in differences)
+    assert all(math.isfinite(line["value"]) for line in differences)  # noise may win, in no time
     assert not any({"floor", "ceiling"} & set(line) for line in sheet["lines"])
 
 

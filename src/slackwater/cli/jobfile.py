@@ -28,7 +28,8 @@ from slackwater.goal import (
     Recall,
     Slack,
 )
-from slackwater.query import Query, Stream, Tuples, join
+from slackwater.joining import join
+from slackwater.query import Query, Stream, Tuples
 from slackwater.shed import Asked, Harvest, RandomDrop, Shedding, TailDrop
 from slackwater.units import TimeUnit, to_units
 from slackwater.window_query import AnyQuery, WindowQuery, window

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from slackwater.cli.tables import JobFileError
-from slackwater.query import Query, Stream, join
+from slackwater.joining import join
+from slackwater.query import Query, Stream
 from slackwater.window_query import WindowQuery
 
 if TYPE_CHECKING:

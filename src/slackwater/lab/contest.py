@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slackwater.goal import Recall
+from slackwater.joining import join
 from slackwater.lab.workloads import WorkloadError, uniform_keys
-from slackwater.query import Query, Stream, join
+from slackwater.query import Query, Stream
 from slackwater.spark.listener import Lines
 
 if TYPE_CHECKING:

@@ -26,13 +26,14 @@ from slackwater.events import Batch
 from slackwater.goal import NoSlack, Recall, Slack
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
+from slackwater.joining import join
 from slackwater.lab import window_bench
 from slackwater.lab.aggregate_bench import Aggregates
 from slackwater.lab.figures import Line
 from slackwater.lab.harvest import random_case, seconds_of
 from slackwater.lab.overload import Workload, query_of
 from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
-from slackwater.query import Query, Stream, join
+from slackwater.query import Query, Stream
 from slackwater.shed import Harvest
 from slackwater.shedding import setting as harvest
 

@@ -23,9 +23,10 @@ from slackwater.engine.output import counts
 from slackwater.engine.replay import recorded
 from slackwater.engine.report import truth
 from slackwater.errors import QueryError
+from slackwater.joining import join
 from slackwater.kernels.records import I64
 from slackwater.lab.workloads import drifting_streams, soccer, star_streams, zipf_streams
-from slackwater.query import Query, Stream, join
+from slackwater.query import Query, Stream
 
 VERSION = 2  # of how datasets are made; another one, other files
 FOLDER = "SLACKWATER_LAB"  # the variable that says where they are kept

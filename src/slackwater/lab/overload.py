@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from slackwater.engine.engine import Engine
 from slackwater.engine.replay import recorded
+from slackwater.joining import join
 from slackwater.kernels.records import F64, I64
-from slackwater.query import Query, Stream, join
+from slackwater.query import Query, Stream
 from slackwater.shed import Asked
 
 _DOMAIN = 1000.0  # D

@@ -15,7 +15,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from slackwater.goal import Slack
-from slackwater.query import Stream, join
+from slackwater.joining import join
+from slackwater.query import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
