@@ -26,7 +26,7 @@ for name, count in profiles.EXAMPLES.items():
     )
 settings.load_profile(profiles.PROFILE)
 
-# The tests of a worker share one JVM, whichever of them starts it; rows of 65 MB need more than Spark's 1 GB.
+# Tests of a worker share one JVM, whichever starts it; rows of 65 MB need more than Spark's 1 GB.
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
 
 # Spark finds its Java here where the system has none; see tools/ensure_java.py.
