@@ -248,7 +248,7 @@ class AggregateQuery:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["streams"] = [{"name": s.name, "ts": s.ts} for s in self.streams]
+        plain["streams"] = [{"name": s.name, "ts": s.ts, "source": s.source} for s in self.streams]
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
         plain["window"] = {f.name: getattr(self.window, f.name) for f in fields(self.window)}
         plain["select"] = {n: [a.function, a.column] for n, a in self.select.items()}

@@ -125,15 +125,15 @@ class Expression:
         return frozenset().union(*(part.columns for part in self.parts))
 
     @classmethod
-    def parse(cls, text: str) -> Expression:
-        """Parse `text`, or say what is wrong with it and where."""
+    def parse(cls, text: str, what: str = "where") -> Expression:
+        """Parse `text`, or say what is wrong with it; `what` names it in errors."""
         try:
             body = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
             detail = getattr(error, "msg", None) or str(error)
-            msg = f"where does not parse: {detail} in {text!r}"
+            msg = f"{what} does not parse: {detail} in {text!r}"
             raise QueryError(msg) from error
-        _check(body, text)
+        _check(body, text, what)
         tops = body.values if _is_and(body) else [body]
         parts = tuple(
             Part(ast.unparse(top), frozenset(_numbers(top)), frozenset(_calls(top))) for top in tops
@@ -178,44 +178,44 @@ def _numbers(node: ast.AST) -> Iterator[Column]:
             yield from _numbers(child)
 
 
-def _check(node: ast.AST, text: str) -> None:
+def _check(node: ast.AST, text: str, what: str) -> None:
     """Raise for anything outside the grammar."""
     if _column(node) is not None:
         return
     if isinstance(node, ast.Name):
-        msg = f"where must name columns as stream.column, got {node.id!r} in {text!r}"
+        msg = f"{what} must name columns as stream.column, got {node.id!r} in {text!r}"
         raise QueryError(msg)
     if isinstance(node, ast.Constant):
         if isinstance(node.value, int | float):
             return
-        msg = f"where may only hold numbers, got {node.value!r} in {text!r}"
+        msg = f"{what} may only hold numbers, got {node.value!r} in {text!r}"
         raise QueryError(msg)
     if isinstance(node, ast.Call):
-        _check_call(node, text)
+        _check_call(node, text, what)
         for argument in node.args:
-            _check(argument, text)
+            _check(argument, text, what)
         return
     if not isinstance(node, _NODES):
         msg = (
-            f"where may use arithmetic, comparisons, and/or/not and {', '.join(FUNCTIONS)}; "
+            f"{what} may use arithmetic, comparisons, and/or/not and {', '.join(FUNCTIONS)}; "
             f"got {type(node).__name__} in {text!r}"
         )
         raise QueryError(msg)
     for child in ast.iter_child_nodes(node):
-        _check(child, text)
+        _check(child, text, what)
 
 
-def _check_call(node: ast.Call, text: str) -> None:
+def _check_call(node: ast.Call, text: str, what: str) -> None:
     name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
     if name not in FUNCTIONS or node.keywords:
-        msg = f"where knows the functions {', '.join(FUNCTIONS)}; got {name!r} in {text!r}"
+        msg = f"{what} knows the functions {', '.join(FUNCTIONS)}; got {name!r} in {text!r}"
         raise QueryError(msg)
     takes = FUNCTIONS[name]
     if takes is not None and len(node.args) != takes:
-        msg = f"where: {name} takes {takes} arguments, got {len(node.args)} in {text!r}"
+        msg = f"{what}: {name} takes {takes} arguments, got {len(node.args)} in {text!r}"
         raise QueryError(msg)
     for argument in node.args if name in VECTOR_FUNCTIONS else ():
         if _column(argument) is None:
             got = ast.unparse(argument)
-            msg = f"where: {name} takes columns of vectors, stream.column, got {got} in {text!r}"
+            msg = f"{what}: {name} takes columns of vectors, stream.column, got {got} in {text!r}"
             raise QueryError(msg)

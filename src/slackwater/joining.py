@@ -84,8 +84,10 @@ def join(
         What is asked for, and so who sets the slack K: `Recall`, `Latency`, `InputQuantile`,
         `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack` (default).
     select
-        ``"*"``: results with all columns of all streams. ``"count"``: only how many there are.
-        Or aggregates by name, ``{"n": sw.count(), "volume": sw.sum("r.v")}``: see below.
+        ``"*"``: results with all columns of all streams, as ``<stream>_<column>``. ``"count"``:
+        only how many there are. Columns by name, ``{"symbol": "q.symbol", "gap": "q.px - t.px"}``:
+        these, behind the result time. Or aggregates by name, ``{"n": sw.count(), "volume":
+        sw.sum("r.v")}``: see below.
     late
         For late events: ``"count"`` the results lost with them, ``"emit"`` these results too
         (marked in a column `late`), or ``"drop"`` them without looking.
@@ -122,15 +124,20 @@ def join(
     """
     equal = on if on is None or isinstance(on, str) else tuple(on)
     given = {name: value for name, value in options.items() if value is not None}
-    if not isinstance(select, Mapping):
-        return Query(streams, equal, select=select, **_known(given, Query))
+    chosen: Any = select
+    if not isinstance(select, Mapping) or ("window" not in given and _names_columns(select)):
+        return Query(streams, equal, select=chosen, **_known(given, Query))
     if "window" not in given or "goal" not in given:
         msg = "aggregates over a join need window= and goal=, like sw.Tumbling('10 s') and "
         msg += "sw.Deadline('12 s')"
         raise QueryError(msg)
     by = given.pop("by", ())
     given["by"] = (by,) if isinstance(by, str) else tuple(by)
-    return AggregateQuery(streams, equal, dict(select), **_known(given, AggregateQuery))
+    return AggregateQuery(streams, equal, dict(chosen), **_known(given, AggregateQuery))
+
+
+def _names_columns(select: Mapping[str, Any]) -> bool:
+    return any(isinstance(what, str) for what in select.values())
 
 
 def _known(options: dict[str, Any], kind: type[Any]) -> dict[str, Any]:

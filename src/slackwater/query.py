@@ -46,7 +46,7 @@ Bounds = Literal["[]", "(]", "[)"]
 Late = Literal["count", "emit", "drop"]
 LateProbe = Literal["none", "window-end"]
 Overdue = Literal["advance", "now"]
-Select = Literal["*", "count"]
+Select = Literal["*", "count"] | Mapping[str, str] | tuple[tuple[str, str], ...]
 Where = str | Callable[..., bool] | None
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -84,6 +84,9 @@ class Stream:
     vectors
         How long the vectors are that `where` compares, by column: ``{"embedding": 512}``. Lists of
         a fixed size need not be here: their type says it.
+    source
+        What the data is called that it reads, if that is not its name: two streams may read one
+        source.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Stream:
     window: Duration | Tuples | None = None
     order_by: InitVar[str | None] = None
     vectors: Mapping[str, int] | tuple[tuple[str, int], ...] = ()  # is the latter, by name
+    source: str = ""  # is the name if left out
 
     def __post_init__(self, order_by: str | None) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -109,6 +113,7 @@ class Stream:
             if tuples:
                 object.__setattr__(self, "window", Tuples(int(tuples[1])))
         object.__setattr__(self, "vectors", self._lengths())
+        object.__setattr__(self, "source", self.source or self.name)
 
     def _lengths(self) -> tuple[tuple[str, int], ...]:
         """Lengths of vectors in the order of their names."""
@@ -148,6 +153,8 @@ class Query:
 
     def __post_init__(self) -> None:
         check_streams(self.streams)
+        if self.select not in ("*", "count"):
+            object.__setattr__(self, "select", self._listed())
         for option, allowed in _CHOICES.items():
             if getattr(self, option) not in allowed:
                 listed = ", ".join(map(repr, allowed))
@@ -163,6 +170,33 @@ class Query:
         if self.has_tuple_windows and self.late_probe == "window-end":
             msg = "late_probe='window-end' needs time windows, got a tuple-count window"
             raise QueryError(msg)
+
+    def _listed(self) -> tuple[tuple[str, str], ...]:
+        """The selected columns, which must be expressions by name."""
+        select: Any = self.select  # users may err
+        try:
+            listed = tuple((name, text) for name, text in dict(select).items())
+        except (TypeError, ValueError):
+            listed = ()
+        if not listed or not all(isinstance(text, str) for pair in listed for text in pair):
+            msg = (
+                "select must be '*', 'count', columns by name like {'spread': 'a.px - b.px'}, or "
+                f"aggregates by name, got {select!r}"
+            )
+            raise QueryError(msg)
+        for name, text in listed:
+            if text.endswith(".*") and text.removesuffix(".*") in self.names:
+                continue
+            if not name:
+                msg = f"a column of results needs a name, got {name!r} for {text}"
+                raise QueryError(msg)
+            self._parsed(text, "select")
+        return listed
+
+    @property
+    def listed(self) -> tuple[tuple[str, str], ...]:
+        """The selected columns, name and expression; empty if all are, or none."""
+        return self.select if isinstance(self.select, tuple) else ()
 
     def _check_goal(self) -> None:
         goal = self.goal
@@ -284,15 +318,18 @@ class Query:
         if not isinstance(where, str):
             msg = f"where must be an expression or a function, got {where!r}"
             raise QueryError(msg)
-        condition = Expression.parse(where)
-        for stream, column in sorted(condition.columns):
+        return self._parsed(where, "where")
+
+    def _parsed(self, text: str, what: str) -> Expression:
+        parsed = Expression.parse(text, what)
+        for stream, column in sorted(parsed.columns):
             if stream not in self.names:
                 msg = (
-                    f"where names an unknown stream in {stream}.{column}; "
+                    f"{what} names an unknown stream in {stream}.{column}; "
                     f"streams are {', '.join(self.names)}"
                 )
                 raise QueryError(msg)
-        return condition
+        return parsed
 
     # ---- as data
 
@@ -306,6 +343,7 @@ class Query:
         plain["goal"] = goal_to_dict(self.goal)
         plain["shed"] = shedding_to_dict(self.shed)
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
+        plain["select"] = dict(self.listed) or self.select
         return as_plain(plain)
 
     @classmethod
@@ -406,11 +444,10 @@ def _plain_stream(stream: Stream) -> dict[str, Any]:
     tuples = isinstance(stream.window, Tuples)
     window = f"{stream.window.count} tuples" if tuples else stream.window  # type: ignore[union-attr]
     plain = {"name": stream.name, "ts": stream.ts, "window": window}
-    return as_plain(plain | {"vectors": dict(stream.vectors)})
+    return as_plain(plain | {"vectors": dict(stream.vectors), "source": stream.source})
 
 
 _CHOICES = {
-    "select": get_args(Select),
     "late": get_args(Late),
     "bounds": get_args(Bounds),
     "overdue": get_args(Overdue),
@@ -418,6 +455,13 @@ _CHOICES = {
     "unit": get_args(TimeUnit),
     "strict": (True, False),
 }
+
+
+def by_stream(streams: tuple[Stream, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given by the name of a stream, or of its source, by the name of the stream."""
+    sources = {stream.source for stream in streams} & set(given)
+    named = {stream.name: given[stream.source] for stream in streams if stream.source in sources}
+    return named | {name: value for name, value in given.items() if name not in sources}
 
 
 def check_streams(streams: tuple[Any, ...]) -> None:

@@ -174,7 +174,7 @@ class WindowQuery:
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["streams"] = [{"name": s.name, "ts": s.ts} for s in self.streams]
+        plain["streams"] = [{"name": s.name, "ts": s.ts, "source": s.source} for s in self.streams]
         plain["range"], plain["slide"] = map(_plain_length, (self.range, self.slide))
         plain["select"] = {n: [a.function, a.column] for n, a in self.select.items()}
         plain["by"] = list(self.by)

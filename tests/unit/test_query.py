@@ -30,7 +30,10 @@ C = sw.Stream("c", ts="ts", window=10)
         (lambda: sw.Stream("b", "ts", "0 tuples"), "must hold at least 1 tuple, got 0"),
         (lambda: sw.join(A, B, goal=sw.Slack(-1)), "slack must be >= 0"),
         (lambda: sw.join(A, B, goal="fast"), "goal must be one of NoSlack, Slack, MaxSlack"),
-        (lambda: sw.join(A, B, select="all"), r"select must be one of '\*', 'count', got 'all'"),
+        (
+            lambda: sw.join(A, B, select="all"),
+            r"select must be '\*', 'count', columns by name .*got 'all'",
+        ),
         (lambda: sw.join(A, B, late="keep"), "late must be one of 'count', 'emit', 'drop'"),
         (lambda: sw.join(A, B, bounds="()"), "bounds must be one of"),
         (lambda: sw.join(A, B, unit="s"), "unit must be one of 'ms', 'us', got 's'"),

@@ -13,8 +13,10 @@ from slackwater.engine.checks import Checks
 from slackwater.events import Batch, flat
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.plan import key_columns
+from slackwater.joins.projection import Projection
 from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
 from slackwater.log import Log
+from slackwater.query import Query
 from slackwater.window_query import AnyQuery
 
 
@@ -75,14 +77,18 @@ class Intake:
     def kept_columns(self, stream: int) -> list[str]:
         """Columns of `stream` that must outlive the intake.
 
-        All, or when counting those from which a restored engine works out times, keys and numbers.
+        All, or those that are selected and those from which a restored engine works out times, keys
+        and numbers.
         """
         schema = self._schemas[stream]
         if self._query.select == "*":
             return list(schema.names)
+        selected: list[str] = []
+        if isinstance(self._query, Query) and self._query.listed:
+            selected = Projection(self._query, self._schemas).read(self._query.names[stream])
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
         numbers = self._numbers.read(stream)
-        return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers]))
+        return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers, *selected]))
 
     def take_in(self, batch: Batch, log: Log, first_rows: Sequence[int]) -> Rejected:
         """Append the good rows and the ticks of `batch` to `log`; tell about the other rows.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Rejected
 from slackwater.errors import QueryError
+from slackwater.joins.projection import Projection
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
 from slackwater.log import Log
@@ -30,28 +31,37 @@ class Shape:
     schema: pa.Schema
     counts: bool  # only how many results there are
     keeps_members: bool  # precision is measured by comparing members
+    projection: Projection | None = None  # None: all columns of all streams
 
     @classmethod
     def of(cls, query: Query, schemas: Sequence[pa.Schema]) -> Shape:
-        """Result time first, then every column of every stream as ``<stream>_<column>``."""
+        """Result time first, then what is selected.
+
+        ``"*"`` is every column of every stream as ``<stream>_<column>``.
+        """
         time = time_type(query, schemas)
         fields = [pa.field(RESULT_TS, time, nullable=False)]
         if query.select == "count":
             fields.append(pa.field("n", pa.int64(), nullable=False))
             return cls(pa.schema(fields), counts=True, keeps_members=False)
-        for name, schema in zip(query.names, schemas, strict=True):
-            fields += [column.with_name(f"{name}_{column.name}") for column in schema]
+        projection = None if query.select == "*" else Projection(query, schemas)
+        if projection is not None:
+            fields += projection.fields
+        else:
+            for name, schema in zip(query.names, schemas, strict=True):
+                fields += [column.with_name(f"{name}_{column.name}") for column in schema]
         if query.late == "emit":
             fields.append(pa.field(LATE, pa.bool_(), nullable=False))
         names = [column.name for column in fields]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
+            how = "they are named <stream>_<column>" if projection is None else "result_ts is one"
             msg = (
                 f"results would have more than one column {', '.join(doubled)} "
-                "(they are named <stream>_<column>); rename a stream"
+                f"({how}); rename {'a stream' if projection is None else 'one'}"
             )
             raise QueryError(msg)
-        return cls(pa.schema(fields), counts=False, keeps_members=query.has_tuple_windows)
+        return cls(pa.schema(fields), False, query.has_tuple_windows, projection)
 
 
 def time_type(query: AnyQuery, schemas: Sequence[pa.Schema]) -> pa.DataType:
@@ -149,7 +159,10 @@ class Output:
     def results(self, found: Results, tables: Sequence[pa.Table]) -> None:
         """These events joined; `tables` has their columns, stream by stream."""
         columns = [pa.array(found.ts.copy()).cast(self.shape.schema.field(0).type)]
-        columns += [column for table in tables for column in table.columns]
+        if self.shape.projection is None:
+            columns += [column for table in tables for column in table.columns]
+        else:
+            columns += self.shape.projection.of_members(tables)
         if LATE in self.shape.schema.names[-1:]:
             columns.append(pa.array(found.late.astype(bool)))
         self.tables.append(pa.Table.from_arrays(columns, schema=self.shape.schema))

@@ -25,7 +25,7 @@ from slackwater.events import (
     time_in_units,
 )
 from slackwater.kernels.records import I64
-from slackwater.query import Query
+from slackwater.query import Query, by_stream
 from slackwater.units import Duration
 from slackwater.window_query import AnyQuery
 
@@ -59,6 +59,7 @@ def recorded(
     query: AnyQuery, tables: Mapping[str, Any], arrival: str | None
 ) -> tuple[Batch, list[I64]]:
     """The tables as one batch in arrival order; see `Query.replay` for the order."""
+    tables = by_stream(query.streams, tables)
     unknown = sorted(set(tables) - set(query.names))
     if unknown:
         msg = f"there is no stream {', '.join(unknown)}; streams are {', '.join(query.names)}"

@@ -94,7 +94,7 @@ class WindowJoin:
             low=np.zeros(m, np.int64),
             high=np.zeros(m, np.int64),
         )
-        room = _RESULTS_AT_ONCE if query.select == "*" else 0
+        room = 0 if query.select == "count" else _RESULTS_AT_ONCE
         self._results = Results(
             row=np.zeros((m, room), np.int64),
             ts=np.zeros(room, np.int64),

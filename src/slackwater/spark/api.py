@@ -26,7 +26,8 @@ from slackwater.engine.output import LATE, RESULT_TS, time_type
 from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events import check_time_column
-from slackwater.query import Query
+from slackwater.joins.projection import Projection
+from slackwater.query import Query, by_stream
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
 from slackwater.spark.gather import gather_batch
 from slackwater.spark.job import ARRIVED, NOW, Job
@@ -100,6 +101,7 @@ def rejects(tagged: DataFrame) -> DataFrame:
 
 def _frames(query: AnyQuery, inputs: Mapping[str, Any]) -> list[DataFrame]:
     names = ", ".join(query.names)
+    inputs = by_stream(query.streams, inputs)
     unknown = sorted(set(inputs) - set(query.names))
     if unknown:
         msg = f"there is no stream {', '.join(unknown)}; streams are {names}"
@@ -377,15 +379,35 @@ def _result_fields(job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
             fields.append(StructField(column.name, kind))
         return fields
     if query.select == "count":
-        fields.append(StructField("n", LongType(), False))
+        return [*fields, StructField("n", LongType(), False)]
+    if query.listed:
+        fields += _projected(query, job, frames)
     else:
         for name, frame in zip(query.names, frames, strict=True):
             fields += [
                 StructField(f"{name}_{f.name}", f.dataType, True, _plain(f.metadata))
                 for f in frame.schema.fields
             ]
-        if query.late == "emit":
-            fields.append(StructField(LATE, BooleanType(), False))
+    if query.late == "emit":
+        fields.append(StructField(LATE, BooleanType(), False))
+    return fields
+
+
+def _projected(query: Query, job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
+    """Columns of streams as they are there, others as Arrow computes them."""
+    projection = Projection(query, job.schemas)
+    known = {
+        (name, field.name): field
+        for name, frame in zip(query.names, frames, strict=True)
+        for field in frame.schema.fields
+    }
+    fields = []
+    for item, computed in zip(projection.items, projection.fields, strict=True):
+        if item.column is None:
+            fields.append(StructField(item.name, from_arrow_type(computed.type)))
+        else:
+            own = known[item.column]
+            fields.append(StructField(item.name, own.dataType, True, _plain(own.metadata)))
     return fields
 
 
