@@ -57,10 +57,10 @@ def told(events, asked):
                 of = aggregates(inside(start, seen), m, asked.by_key)
                 rows.extend((start, *row, True) for row in of)
 
-    def awaited():
+    def awaited():  # and never less than until the deadline
         if asked.retained is not None:
-            return asked.retained
-        return max(0, *(e.arrival - e.ts for e in every))
+            return max(asked.retained, deadline - length)
+        return max(0, deadline - length, *(e.arrival - e.ts for e in every))
 
     every = []  # with those that came too late
     now = None

@@ -32,6 +32,7 @@ from slackwater.goal import (
 from slackwater.joining import join
 from slackwater.query import Query, Stream, Tuples
 from slackwater.shed import Harvest, RandomDrop, TailDrop
+from slackwater.sql import sql
 from slackwater.window_query import WindowQuery, window
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ __all__ = [
     "rejects",
     "results",
     "stddev",
+    "sql",
     "sum",
     "window",
 ]

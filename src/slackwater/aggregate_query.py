@@ -271,6 +271,11 @@ class AggregateQuery:
             **given,
         )
 
+    def __str__(self) -> str:
+        from slackwater.sql.printer import printed  # noqa: PLC0415  the front door
+
+        return printed(self)
+
     # ---- at work
 
     def replay(self, tables: Mapping[str, Any], arrival: str) -> AggregateRun:

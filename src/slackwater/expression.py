@@ -134,11 +134,24 @@ class Expression:
             msg = f"{what} does not parse: {detail} in {text!r}"
             raise QueryError(msg) from error
         _check(body, text, what)
+        body = _Flat().visit(body)
         tops = body.values if _is_and(body) else [body]
         parts = tuple(
             Part(ast.unparse(top), frozenset(_numbers(top)), frozenset(_calls(top))) for top in tops
         )
         return cls(text, parts)
+
+
+class _Flat(ast.NodeTransformer):
+    """``a and (b and c)`` as ``a and b and c``."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:  # noqa: N802  as `ast` calls it
+        self.generic_visit(node)
+        values: list[ast.expr] = []
+        for value in node.values:
+            same = isinstance(value, ast.BoolOp) and type(value.op) is type(node.op)
+            values += value.values if same else [value]  # type: ignore[attr-defined]
+        return ast.BoolOp(node.op, values)
 
 
 def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:

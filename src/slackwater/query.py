@@ -359,6 +359,11 @@ class Query:
             **given,
         )
 
+    def __str__(self) -> str:
+        from slackwater.sql.printer import printed  # noqa: PLC0415  the front door
+
+        return printed(self)
+
     # ---- at work
 
     def replay(self, tables: Mapping[str, Any], arrival: str | None = None) -> Run:

@@ -52,7 +52,7 @@ def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
     else:
         match = _WRITTEN.fullmatch(duration)
         name = match[2] if match else ""
-        per_name = _MICROSECONDS.get(name) or _MICROSECONDS.get(name.lower().removesuffix("s"))
+        per_name = _per_name(name)
         if match is None or per_name is None:
             msg = f"{what} must be like '5 seconds', '200 ms' or '1 minute', got {duration!r}"
             raise QueryError(msg)
@@ -64,6 +64,21 @@ def to_units(duration: Duration, unit: TimeUnit, what: str = "duration") -> int:
         msg = f"{what} must be a whole number of {unit}, got {duration!r}; see unit='us'"
         raise QueryError(msg)
     return int(units)
+
+
+def is_time_unit(word: str) -> bool:
+    """Whether `word` is a unit that `to_units` knows.
+
+    >>> is_time_unit("SECONDS"), is_time_unit("MS"), is_time_unit("tuples")
+    (True, True, False)
+    """
+    return _per_name(word) is not None
+
+
+def _per_name(name: str) -> int | None:
+    """Microseconds in a unit; its name may be a plural, and in capitals."""
+    lower = name.lower()
+    return _MICROSECONDS.get(lower) or _MICROSECONDS.get(lower.removesuffix("s"))
 
 
 def as_plain(values: dict[str, Any]) -> dict[str, Any]:

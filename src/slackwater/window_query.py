@@ -82,6 +82,9 @@ class WindowQuery:
             raise QueryError(msg)
         self._check_select()
         length, step = self.length, self.step
+        for name, units in (("range", length), ("slide", step)):
+            if isinstance(units, Tuples):
+                object.__setattr__(self, name, units)
         if step is not None and isinstance(step, Tuples) != isinstance(length, Tuples):
             msg = (
                 "range and slide must be of one kind, both in tuples or both in time, "
@@ -193,6 +196,11 @@ class WindowQuery:
             **given,
         )
 
+    def __str__(self) -> str:
+        from slackwater.sql.printer import printed  # noqa: PLC0415  the front door
+
+        return printed(self)
+
     # ---- at work
 
     def replay(self, table: Any, arrival: str | None = None) -> WindowRun:
@@ -285,8 +293,10 @@ def window(
     query = WindowQuery(
         (stream,), range, slide, dict(select), groups, goal or DropRatio(), "(]", unit, strict
     )
-    if bounds is None:
-        step, length = query.step, query.length
-        apart = isinstance(step, int) and isinstance(length, int) and step >= length
-        bounds = "[)" if apart else "(]"
-    return replace(query, bounds=bounds)
+    return replace(query, bounds=bounds or natural_bounds(query.length, query.step))
+
+
+def natural_bounds(length: int | Tuples, step: int | Tuples | None) -> Bounds:
+    """The bounds of windows that nobody has said: their beginning if they do not overlap."""
+    apart = isinstance(step, int) and isinstance(length, int) and step >= length
+    return "[)" if apart else "(]"

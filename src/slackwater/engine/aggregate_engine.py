@@ -186,8 +186,12 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     @property
     def _awaited(self) -> int:
-        """How long after the end of a window its events are waited for."""
-        return self.reorder.max_delay if self._retained is None else self._retained
+        """How long after its end a window waits for its events: until the deadline at least.
+
+        What comes before it belongs into the answer, however long nothing was as late as that.
+        """
+        known = self.reorder.max_delay if self._retained is None else self._retained
+        return max(known, self._deadline - self._length)
 
     def _at_instant(self, now: int) -> None:
         self._closed = max(self._closed, now - self._awaited)

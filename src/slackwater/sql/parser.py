@@ -1,0 +1,461 @@
+"""From text to a `Statement`: the clauses are ours, tokens and expressions are sqlglot's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, ClassVar, NoReturn
+
+from sqlglot import exp, parser, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from slackwater.aggregate_query import Sliding, Tumbling
+from slackwater.errors import QueryError
+from slackwater.goal import Goal
+from slackwater.shed import Shedding
+from slackwater.sql import grammar
+from slackwater.sql.errors import SqlError, meant
+from slackwater.sql.statement import Said, Setting, Sink, Source, Span, Statement, StreamClause
+from slackwater.sql.words import is_duration_word
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_MISSING = re.compile(r"(\d+):(\d+)")
+
+
+class SlackwaterParser(parser.Parser):
+    """Statements of one or more streams."""
+
+    # every function is known by its name only; what it means is not sqlglot's business
+    FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {}
+
+    # ---- errors
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+        """Raise with the place; sqlglot calls this too."""
+        token = token or self._curr
+        if message.startswith("Required keyword"):  # sqlglot's way to miss an operand
+            message = f"expected an expression, got {token.text if token else 'the end'}"
+        raise self._error(message[:1].lower() + message[1:], self._span(token))
+
+    def _error(self, message: str, span: Span) -> SqlError:
+        return SqlError(message, self.sql, *span)
+
+    def _span(self, first: Token, last: Token | None = None) -> Span:
+        if not first:  # the end of the text
+            return Span(len(self.sql.rstrip()), len(self.sql.rstrip()) + 1)
+        return Span(first.start, (last or first).end + 1)
+
+    def _from(self, first: Token) -> Span:
+        """From a token to the last one that was taken."""
+        return self._span(first, self._prev)
+
+    def _expected(self, what: str, known: Sequence[str] = ()) -> NoReturn:
+        got = self._curr.text if self._curr else "the end"
+        self.raise_error(f"expected {what}, got {got}{meant(got, known)}", self._curr)
+
+    def _checked(self, make: Callable[[], Any], first: Token) -> Any:
+        """What `make` makes; errors of the query get to know the place."""
+        try:
+            return make()
+        except QueryError as error:
+            raise self._error(str(error), self._from(first)) from error
+
+    # ---- statements
+
+    def _parse_statement(self) -> Any:
+        """A query; in files also where its streams come from and its results go."""
+        first = self._curr
+        if self._match_text_seq("SET"):
+            return self._setting(first)
+        if self._match_text_seq("CREATE", "STREAM"):
+            return self._source(first)
+        if self._match_text_seq("INSERT", "INTO"):
+            return self._sink(first)
+        return self._query()
+
+    def _query(self) -> Statement:
+        first = self._curr
+        if not self._match_text_seq("SELECT"):
+            self._expected("SELECT", ("SELECT", "SET", "CREATE STREAM", "INSERT INTO"))
+        items = self._parse_expressions()
+        if not items:
+            self._expected("columns, aggregates or * behind SELECT")
+        if not self._match_text_seq("FROM"):
+            if meant(self._prev.text, ("FROM",)):  # it was taken for the name of a column
+                self._advance(-1)
+            self._expected("FROM", ("FROM",))
+        streams = [self._stream()]
+        while True:
+            if self._match(TokenType.COMMA):
+                streams.append(self._stream())
+            elif self._match_text_seq("INNER", "JOIN") or self._match_text_seq("JOIN"):
+                streams.append(self._joined(self._stream()))
+            else:
+                break
+        statement = Statement(items, streams, self._from(first))
+        while self._curr:
+            self._clause(statement)
+        return statement
+
+    def _clause(self, statement: Statement) -> None:
+        first = self._curr
+        if self._match_text_seq("WHERE"):
+            self._once(statement.where, "WHERE", first)
+            statement.where = self._condition("WHERE")
+        elif self._match_text_seq("GROUP", "BY") or self._match(TokenType.GROUP_BY):
+            self._once(statement.group, "GROUP BY", first)
+            statement.group = self._parse_csv(self._parse_assignment)
+            if not statement.group:
+                self._expected("columns behind GROUP BY")
+        elif self._match_text_seq("SLIDE"):
+            self._once(statement.slide, "SLIDE", first)
+            statement.slide = Said(self._length("SLIDE"), self._from(first))
+        elif self._match_text_seq("WINDOW"):
+            self._once(statement.window, "WINDOW", first)
+            statement.window = Said(self._window(), self._from(first))
+        elif self._match_text_seq("WITH"):
+            self._setting_of(statement)
+            while self._curr and (self._match(TokenType.COMMA) or not self._at_clause()):
+                self._setting_of(statement)
+        else:
+            words = (*grammar.CLAUSES, "JOIN")
+            self._expected(f"one of {', '.join(words)}, or the end", words)
+
+    def _at_clause(self) -> bool:
+        """Whether a clause begins, and not a setting."""
+        word, behind = self._curr.text.upper(), self._next.text.upper()
+        return word in ("WHERE", "SLIDE", "WINDOW", "WITH", "GROUP BY") or (word, behind) == (
+            "GROUP",
+            "BY",
+        )
+
+    def _once(self, known: object, clause: str, first: Token) -> None:
+        if known:
+            self.raise_error(f"there is more than one {clause}", first)
+
+    def _condition(self, behind: str) -> exp.Expr:
+        condition: exp.Expr | None = self._parse_assignment()
+        if condition is None:
+            self._expected(f"a condition behind {behind}")
+        return condition
+
+    def _window(self) -> Tumbling | Sliding:
+        if self._match_text_seq("TUMBLING"):
+            return Tumbling(self._length("TUMBLING"))
+        if self._match_text_seq("SLIDING"):
+            length = self._length("SLIDING")
+            if not self._match_text_seq("EVERY"):
+                self._expected("EVERY, behind the length of a sliding window", ("EVERY",))
+            return Sliding(length, self._length("EVERY"))
+        self._expected("TUMBLING or SLIDING", ("TUMBLING", "SLIDING"))
+
+    # ---- streams
+
+    def _stream(self) -> StreamClause:
+        first = self._curr
+        source = self._name("the name of a stream")
+        stream = StreamClause(source, source, self._from(first))
+        self._window_spec(stream)
+        word = self._curr.text.upper()
+        if self._match_text_seq("AS") or self._match(TokenType.ALIAS):
+            stream.name = self._name("a name behind AS")
+        elif self._is_name() and word not in grammar.RESERVED:
+            stream.name = self._name("a name")
+        self._window_spec(stream)
+        keep = self._curr
+        if self._match_text_seq("KEEP"):
+            self._once(stream.range, f"window of {stream.name}", keep)
+            stream.range = Said(self._length("KEEP"), self._from(keep))
+        stream.span = self._from(first)
+        return stream
+
+    def _joined(self, stream: StreamClause) -> StreamClause:
+        if self._match_text_seq("USING"):
+            if not self._match(TokenType.L_PAREN):
+                self._expected("( behind USING")
+            stream.using = [self._name("a column")]
+            while self._match(TokenType.COMMA):
+                stream.using.append(self._name("a column"))
+            self._close(TokenType.R_PAREN, ")")
+        elif self._match_text_seq("ON"):
+            stream.on = self._condition("ON")
+        return stream
+
+    def _window_spec(self, stream: StreamClause) -> None:
+        """``[RANGE 100 TUPLES, SLIDE 10 TUPLES, WATTR orderID, DRATIO 1%]``."""
+        if not self._match(TokenType.L_BRACKET):
+            return
+        while True:
+            first = self._curr
+            if self._match_text_seq("SLIDE"):
+                self._once(stream.slide, "SLIDE", first)
+                stream.slide = Said(self._length("SLIDE"), self._from(first))
+            elif self._match_text_seq("WATTR"):
+                self._once(stream.wattr, "WATTR", first)
+                stream.wattr = self._name("a column behind WATTR")
+            elif self._match_text_seq("DRATIO"):
+                self._once(stream.dratio, "DRATIO", first)
+                stream.dratio = Said(self._number("DRATIO"), self._from(first))
+            elif self._match_text_seq("VECTOR"):
+                column = self._name("a column behind VECTOR")
+                stream.vectors[column] = self._number("the length of the vectors")
+            else:
+                self._once(stream.range, f"window of {stream.name}", first)
+                if not self._match_text_seq("RANGE") and not self._is_number():
+                    words = ("RANGE", "SLIDE", "WATTR", "DRATIO", "VECTOR")
+                    self._expected(f"one of {', '.join(words)}, or a length", words)
+                stream.range = Said(self._length("RANGE"), self._from(first))
+            if not self._match(TokenType.COMMA):
+                break
+        self._close(TokenType.R_BRACKET, "]")
+
+    def _close(self, kind: TokenType, sign: str) -> None:
+        if not self._match(kind):
+            self._expected(f"{sign} or a comma")
+
+    # ---- settings
+
+    def _setting_of(self, statement: Statement) -> None:
+        first = self._curr
+        option, value = self._option()
+        if option in statement.settings:
+            self.raise_error(f"{option} is said more than once", first)
+        statement.settings[option] = Said(value, self._from(first))
+
+    def _option(self) -> tuple[str, Any]:
+        """The name of an option of the query, and its value."""
+        first = self._curr
+        for words in grammar.GOALS:
+            if self._match_text_seq(*words.words):
+                return "goal", self._checked(self._goal(words), first)
+        for phrase, option, choices in grammar.CHOICES:
+            if self._match_text_seq(*phrase):
+                return option, self._choice(phrase, choices)
+        for phrase, option in grammar.VALUES:
+            if self._match_text_seq(*phrase):
+                return option, self._value(" ".join(phrase))
+        if self._match_text_seq("COMPENSATE"):
+            return "compensate", self._compensation()
+        if self._match_text_seq("SHED"):
+            return "shed", self._shedding(first)
+        self._expected(f"one of {', '.join(grammar.SETTINGS)}", grammar.SETTINGS)
+
+    def _goal(self, words: grammar.GoalWords) -> Callable[[], Goal]:
+        given: dict[str, Any] = {}
+        named = " ".join(words.words)
+        if words.first is not None:
+            given[words.first] = self._value(named)
+        if words.second is not None and self._match_text_seq(words.second[0]):
+            given[words.second[1]] = self._value_or_word(words.second[0])
+        given |= self._options(grammar.options_of(words.kind, words), named)
+        return lambda: words.kind(**given)
+
+    def _choice(self, phrase: Sequence[str], choices: dict[tuple[str, ...], Any]) -> Any:
+        for words, value in choices.items():
+            if not words or self._match_text_seq(*words):
+                return value
+        spelled = [" ".join(words) for words in choices]
+        self._expected(f"{' or '.join(spelled)} behind {' '.join(phrase)}", spelled)
+
+    def _compensation(self) -> Any:
+        if self._match_text_seq("TRUE") or self._match_text_seq("FALSE"):
+            return self._prev.text.upper() == "TRUE"
+        if self._curr.token_type == TokenType.STRING or (
+            self._is_name() and self._curr.text.lower() in grammar.COMPENSATION
+        ):
+            self._advance()
+            return self._prev.text.lower()
+        return True
+
+    def _shedding(self, first: Token) -> Any:
+        if self._match_text_seq("ADAPTIVE") or self._match_text_seq("OFF"):
+            return self._prev.text.lower()
+        for words, kind in grammar.SHEDDING:
+            if self._match_text_seq(*words):
+                given = self._options(grammar.options_of(kind), f"SHED {' '.join(words)}")
+                made: Shedding = self._checked(lambda: kind(**given), first)  # noqa: B023
+                return made
+        known = ("ADAPTIVE", "OFF", *(" ".join(words) for words, _ in grammar.SHEDDING))
+        self._expected(f"one of {', '.join(known)} behind SHED", known)
+
+    def _options(self, allowed: Sequence[str], behind: str) -> dict[str, Any]:
+        """``(model 'eqsel', every 2 SECONDS)``, if it is there."""
+        given: dict[str, Any] = {}
+        if not self._match(TokenType.L_PAREN):
+            return given
+        while True:
+            token = self._curr
+            name = self._name("an option").lower()
+            if name not in allowed:
+                near = meant(name, allowed)
+                listed = ", ".join(allowed) or "none"
+                self.raise_error(f"{behind} has the options {listed}; got {name}{near}", token)
+            self._once(name in given, name, token)
+            given[name] = self._value_or_word(name)
+            if not self._match(TokenType.COMMA):
+                break
+        self._close(TokenType.R_PAREN, ")")
+        return given
+
+    # ---- values
+
+    def _is_name(self) -> bool:
+        kind = self._curr.token_type
+        if not self._curr or kind == TokenType.STRING:
+            return False
+        return kind == TokenType.IDENTIFIER or bool(_WORD.fullmatch(self._curr.text))
+
+    def _name(self, what: str) -> str:
+        if not self._is_name():
+            self._expected(what)
+        self._advance()
+        return self._prev.text
+
+    def _is_number(self) -> bool:
+        kind = self._curr.token_type
+        return kind == TokenType.NUMBER or (
+            kind == TokenType.DOT and self._next.token_type == TokenType.NUMBER
+        )
+
+    def _length(self, behind: str) -> str | int:
+        """``5 SECONDS``, ``100 TUPLES``, ``'5 seconds'`` or a bare number of units."""
+        first = self._curr
+        value = self._value(behind)
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            self.raise_error(f"expected a length behind {behind}, got {value}", first)
+        return value
+
+    def _number(self, behind: str) -> Any:
+        first = self._curr
+        value = self._value(behind)
+        if not isinstance(value, int | float):
+            self.raise_error(f"expected a number behind {behind}, got {value!r}", first)
+        return value
+
+    def _value_or_word(self, behind: str) -> Any:
+        """A value, or a word that is a text without quotes."""
+        if self._curr.text.upper() in ("TRUE", "FALSE", "NULL"):
+            return self._value(behind)
+        return self._name("a word").lower() if self._is_name() else self._value(behind)
+
+    def _value(self, behind: str) -> Any:
+        """A number, percentage, duration, text, TRUE, FALSE, NULL, or several in parentheses."""
+        if self._match(TokenType.STRING):
+            return self._prev.text
+        for word, value in (("TRUE", True), ("FALSE", False), ("NULL", None)):
+            if self._match_text_seq(word):
+                return value
+        if self._match(TokenType.L_PAREN):
+            several = [self._value(behind)]
+            while self._match(TokenType.COMMA):
+                several.append(self._value(behind))
+            self._close(TokenType.R_PAREN, ")")
+            return tuple(several)
+        if not self._is_number():
+            self._expected(f"a value behind {behind}")
+        number = "0." if self._match(TokenType.DOT) else ""
+        self._advance()
+        number += self._prev.text
+        if self._match(TokenType.MOD):
+            return float(Decimal(number) / 100)
+        if self._is_name() and is_duration_word(self._curr.text):
+            self._advance()
+            return f"{number} {self._prev.text.lower()}"
+        return int(number) if number.isdigit() else float(number)
+
+    # ---- files
+
+    def _setting(self, first: Token) -> Setting:
+        name = self._name("a name behind SET").lower()
+        if not self._match(TokenType.EQ):
+            self._expected("= behind the name")
+        return Setting(name, self._value_or_word(name), self._from(first))
+
+    def _source(self, first: Token) -> Source:
+        name = self._name("the name of a stream")
+        schema = self._columns()
+        if not self._match_text_seq("FROM"):
+            self._expected("FROM and a format such as PARQUET", ("FROM",))
+        form, path, options = self._place("FROM")
+        return Source(name, schema, form, path, options, self._from(first))
+
+    def _sink(self, first: Token) -> Sink:
+        form, path, options = self._place("INTO")
+        return Sink(form, path, options, self._query(), self._from(first))
+
+    def _columns(self) -> str | None:
+        """The columns in parentheses as they are written, for Spark to read."""
+        opening = self._curr
+        if not self._match(TokenType.L_PAREN):
+            return None
+        depth = 1
+        while depth:
+            if not self._curr:
+                self.raise_error("the parenthesis is not closed", opening)
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(self._curr.token_type, 0)
+            self._advance()
+        return " ".join(self.sql[opening.end + 1 : self._prev.start].split())
+
+    def _place(self, behind: str) -> tuple[str, str | None, dict[str, Any]]:
+        form = self._name(f"a format behind {behind}").lower()
+        path = self._prev.text if self._match(TokenType.STRING) else None
+        options: dict[str, Any] = {}
+        if self._match_text_seq("OPTIONS"):
+            if not self._match(TokenType.L_PAREN):
+                self._expected("( behind OPTIONS")
+            while True:
+                quoted = self._match(TokenType.STRING)
+                name = self._prev.text if quoted else self._name("an option")
+                options[name] = self._value_or_word(name)
+                if not self._match(TokenType.COMMA):
+                    break
+            self._close(TokenType.R_PAREN, ")")
+        return form, path, options
+
+    # ---- of sqlglot's expressions, what has no place here
+
+    def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> exp.Expr | None:  # noqa: ARG002
+        return this
+
+
+class Slackwater(Dialect):
+    """SQL with windows behind streams and a goal behind WITH."""
+
+    Tokenizer = tokens.Tokenizer
+    Parser = SlackwaterParser
+
+
+def parse(sql: str) -> list[Any]:
+    """The statements of a text, or an error with its place."""
+    try:
+        found = Slackwater().parse(sql)
+    except TokenError as error:
+        raise SqlError(_brief(error), sql, *_place_of(error, sql)) from None
+    except SqlglotError as error:
+        raise SqlError(_brief(error), sql, len(sql.rstrip()), len(sql)) from None
+    except RecursionError:
+        msg = "expressions are nested too deeply"
+        raise SqlError(msg, sql, 0, len(sql)) from None
+    return [statement for statement in found if statement is not None]
+
+
+def _brief(error: Exception) -> str:
+    said = str(error.__cause__ or error).splitlines()[0]
+    if said.startswith("Missing"):
+        return "a quote or comment is not closed"
+    return said[:1].lower() + said[1:]
+
+
+def _place_of(error: Exception, sql: str) -> Span:
+    """Where a text or comment begins that does not end; else the end."""
+    found = _MISSING.search(str(error.__cause__ or error))
+    if found is None:
+        return Span(len(sql.rstrip()), len(sql))
+    start = int(found[2])
+    return Span(start, start + 1)

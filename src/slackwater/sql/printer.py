@@ -1,0 +1,200 @@
+"""From a query to its SQL; `slackwater.sql.sql` reads it back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from slackwater.aggregate import Aggregate
+from slackwater.aggregate_query import AggregateQuery, Sliding
+from slackwater.goal import Goal
+from slackwater.query import Query, Stream, Tuples
+from slackwater.sql import grammar
+from slackwater.sql.expressions import to_sql
+from slackwater.sql.words import identifier, value
+from slackwater.window_query import AnyQuery, WindowQuery, natural_bounds
+
+
+def printed(query: AnyQuery) -> str:
+    """The SQL of a query, a clause a line."""
+    if isinstance(query, WindowQuery):
+        clauses = _window(query)
+    elif isinstance(query, AggregateQuery):
+        clauses = _aggregates(query)
+    else:
+        clauses = _join(query)
+    return "\n".join(filter(None, clauses))
+
+
+# ---- the three kinds
+
+
+def _join(query: Query) -> Iterator[str]:
+    yield f"SELECT {_columns(query)}"
+    yield f"FROM {_streams(query)}"
+    yield "" if query.slide is None else f"SLIDE {_length(query.slide)}"
+    yield _where(query.on, query.where)
+    yield _with(query, ("retention", "bounds"), default=Query)
+
+
+def _window(query: WindowQuery) -> Iterator[str]:
+    [stream] = query.streams
+    parts = [f"RANGE {_length(query.range)}"]
+    parts += [] if query.slide is None else [f"SLIDE {_length(query.slide)}"]
+    yield f"SELECT {_aggregate_list(query.select, query.by)}"
+    yield f"FROM {_stream(stream, parts)}"
+    yield _group(query.by)
+    is_natural = query.bounds == natural_bounds(query.length, query.step)
+    yield _with(query, () if is_natural else ("bounds",), default=WindowQuery, always=("bounds",))
+
+
+def _aggregates(query: AggregateQuery) -> Iterator[str]:
+    window = query.window
+    how = f"TUMBLING {_length(window.length)}"
+    if isinstance(window, Sliding):
+        how = f"SLIDING {_length(window.length)} EVERY {_length(window.slide)}"
+    yield f"SELECT {_aggregate_list(query.select, query.by)}"
+    yield f"FROM {_streams(query)}"
+    yield _where(query.on, None)
+    yield _group(query.by)
+    yield f"WINDOW {how}"
+    yield _with(query, ("confidence", "retention"), default=AggregateQuery)
+
+
+# ---- clauses
+
+
+def _columns(query: Query) -> str:
+    if not query.listed:
+        return "*" if query.select == "*" else "COUNT(*)"
+    last = Counter(text.rsplit(".", 1)[-1] for _, text in query.listed)
+    return ", ".join(_column(name, text, last[name] == 1) for name, text in query.listed)
+
+
+def _column(name: str, text: str, is_alone: bool) -> str:
+    """A column, under its own name if no other column of a stream is called so."""
+    if text.endswith(".*"):
+        return f"{identifier(text.removesuffix('.*'))}.*"
+    written = to_sql(text, as_condition=False)
+    stream, _, column = text.partition(".")
+    if is_alone and column == name and stream.isidentifier():
+        return written
+    return f"{written} AS {identifier(name)}"
+
+
+def _aggregate_list(select: Any, by: tuple[str, ...]) -> str:
+    columns = [_qualified(column) for column in by]
+    return ", ".join([*columns, *(_aggregate(name, how) for name, how in select.items())])
+
+
+def _aggregate(name: str, how: Aggregate) -> str:
+    column = "*" if how.column is None else _qualified(how.column)
+    return f"{how.function.upper()}({column}) AS {identifier(name)}"
+
+
+def _qualified(column: str) -> str:
+    return ".".join(map(identifier, column.split(".")))
+
+
+def _group(by: tuple[str, ...]) -> str:
+    return f"GROUP BY {', '.join(map(_qualified, by))}" if by else ""
+
+
+def _streams(query: Query | AggregateQuery) -> str:
+    """The streams; columns that all share are behind USING."""
+    on = (query.on,) if isinstance(query.on, str) else query.on or ()
+    shared = [identifier(column) for column in on if "=" not in column]
+    parts = [
+        _stream(stream, [] if stream.window is None else [f"RANGE {_length(stream.window)}"])
+        for stream in query.streams
+    ]
+    if not shared:
+        return ",\n     ".join(parts)
+    using = f" USING ({', '.join(shared)})"
+    return parts[0] + "".join(f"\n     JOIN {part}{using}" for part in parts[1:])
+
+
+def _stream(stream: Stream, parts: list[str]) -> str:
+    parts = parts + ([] if stream.ts == "ts" else [f"WATTR {identifier(stream.ts)}"])
+    parts += [
+        f"VECTOR {identifier(name)} {length}" for name, length in dict(stream.vectors).items()
+    ]
+    text = identifier(stream.source) + (f" [{', '.join(parts)}]" if parts else "")
+    return text if stream.name == stream.source else f"{text} AS {identifier(stream.name)}"
+
+
+def _where(on: Any, where: Any) -> str:
+    equalities = [] if on is None or isinstance(on, str) else [c for c in on if "=" in c]
+    conditions = [_equality(text) for text in equalities]
+    if isinstance(on, str) and "=" in on:
+        conditions = [_equality(on)]
+    if callable(where):
+        conditions.append(f"<the function {getattr(where, '__name__', where)}>")
+    elif where is not None:
+        conditions.append(to_sql(where))
+    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _equality(text: str) -> str:
+    sides = text.replace("==", "=").split("=")
+    return " = ".join(_qualified(side.strip()) for side in sides)
+
+
+def _with(
+    query: AnyQuery, valued: tuple[str, ...], default: type[Any], always: tuple[str, ...] = ()
+) -> str:
+    """The goal, and the options that are not as they are by themselves."""
+    usual = {f.name: f.default for f in fields(default)}
+    settings = [_goal(query.goal)]
+    compensate = getattr(query, "compensate", None)
+    if compensate is not None:
+        said = "" if compensate is True else f" {value(compensate)}"
+        settings.append(f"COMPENSATE{said}")
+    shed = getattr(query, "shed", "off")
+    if shed != "off":
+        settings.append(f"SHED {_shed(shed)}")
+    for words, option, choices in grammar.CHOICES:
+        chosen = getattr(query, option, None)
+        if option in usual and chosen != usual[option]:
+            [spelled] = [" ".join(w) for w, meaning in choices.items() if meaning == chosen]
+            settings.append(" ".join(filter(None, (*words, spelled))))
+    for words, option in grammar.VALUES:
+        chosen = getattr(query, option, None)
+        if option in valued and (option in always or chosen != usual[option]):
+            settings.append(f"{' '.join(words)} {value(chosen)}")
+    return f"WITH {', '.join(settings)}"
+
+
+def _goal(goal: Goal) -> str:
+    [words] = [words for words in grammar.GOALS if words.kind is type(goal)]
+    usual = {f.name: f.default for f in fields(goal)}
+    parts = list(words.words)
+    if words.first is not None:
+        parts.append(value(getattr(goal, words.first)))
+    if words.second is not None:
+        word, name = words.second
+        if getattr(goal, name) != usual[name] or word == "OVER":
+            said = getattr(goal, name)
+            parts += [word, said.upper() if word == "AFTER" else value(said)]
+    options = grammar.options_of(type(goal), words)
+    return " ".join(parts) + _options(goal, options)
+
+
+def _shed(shed: Any) -> str:
+    if isinstance(shed, str):
+        return shed.upper()
+    [words] = [words for words, kind in grammar.SHEDDING if kind is type(shed)]
+    return " ".join(words) + _options(shed, grammar.options_of(type(shed)))
+
+
+def _options(made: Any, names: tuple[str, ...]) -> str:
+    usual = {f.name: f.default for f in fields(made)}
+    said = {name: getattr(made, name) for name in names if getattr(made, name) != usual[name]}
+    written = ", ".join(f"{name} {value(given)}" for name, given in said.items())
+    return f" ({written})" if written else ""
+
+
+def _length(length: Any) -> str:
+    return f"{length.count} TUPLES" if isinstance(length, Tuples) else value(length)

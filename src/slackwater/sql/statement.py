@@ -1,0 +1,87 @@
+"""What a text says, clause by clause, before it is a query; each part knows where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+
+Length = str | int  # "5 seconds", "100 tuples", or a bare number of units
+
+
+class Span(NamedTuple):
+    """A part of the text, by its first character and the one behind its last."""
+
+    start: int
+    end: int
+
+
+@dataclass
+class Said:
+    """A setting: its value, and where it is said."""
+
+    value: Any
+    span: Span
+
+
+@dataclass
+class StreamClause:
+    """``SensorOne [RANGE 5 SECONDS, WATTR ts] AS S KEEP 3 SECOND``."""
+
+    source: str
+    name: str
+    span: Span
+    range: Said | None = None
+    slide: Said | None = None
+    wattr: str | None = None
+    dratio: Said | None = None
+    vectors: dict[str, int] = field(default_factory=dict)
+    using: list[str] | None = None  # of JOIN … USING
+    on: exp.Expr | None = None  # of JOIN … ON
+
+
+@dataclass
+class Statement:
+    """``SELECT … FROM … …``."""
+
+    items: list[exp.Expr]
+    streams: list[StreamClause]
+    span: Span
+    where: exp.Expr | None = None
+    group: list[exp.Expr] = field(default_factory=list)
+    slide: Said | None = None
+    window: Said | None = None  # a Tumbling or a Sliding
+    settings: dict[str, Said] = field(default_factory=dict)  # by the name of the option
+
+
+@dataclass
+class Setting:
+    """``SET name = value``, of a file."""
+
+    name: str
+    value: Any
+    span: Span
+
+
+@dataclass
+class Source:
+    """``CREATE STREAM name (columns) FROM format 'path' OPTIONS (…)``, of a file."""
+
+    name: str
+    schema: str | None
+    format: str
+    path: str | None
+    options: dict[str, Any]
+    span: Span
+
+
+@dataclass
+class Sink:
+    """``INSERT INTO format 'path' OPTIONS (…) SELECT …``, of a file."""
+
+    format: str
+    path: str | None
+    options: dict[str, Any]
+    statement: Statement
+    span: Span
