@@ -101,6 +101,7 @@ class SlackwaterParser(parser.Parser):
         statement = Statement(items, streams, self._from(first))
         while self._curr:
             self._clause(statement)
+        statement.span = self._from(first)
         return statement
 
     def _clause(self, statement: Statement) -> None:
@@ -372,7 +373,9 @@ class SlackwaterParser(parser.Parser):
     # ---- files
 
     def _setting(self, first: Token) -> Setting:
-        name = self._name("a name behind SET").lower()
+        name = self._name("a name behind SET")
+        while self._match(TokenType.DOT):
+            name += f".{self._name('a name behind the dot')}"
         if not self._match(TokenType.EQ):
             self._expected("= behind the name")
         return Setting(name, self._value_or_word(name), self._from(first))

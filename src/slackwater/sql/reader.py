@@ -91,11 +91,6 @@ class Reader:
         except QueryError as error:
             raise self._error(str(error), span) from error
 
-    def _whole(self) -> Span:
-        """From SELECT to the last clause."""
-        said = [setting.span for setting in self._said.settings.values()]
-        return Span(self._said.span.start, max([self._said.span.end, *(s.end for s in said)]))
-
     # ---- streams
 
     def _stream(self, clause: StreamClause, has_window: bool) -> Stream:
@@ -168,7 +163,7 @@ class Reader:
                 by=by,
                 **options,
             ),
-            self._whole(),
+            self._said.span,
         )
 
     def _bare(self, clause: StreamClause) -> Stream:
@@ -193,7 +188,7 @@ class Reader:
             options["slide"] = said.slide.value
         select = self._columns()
         return self._made(
-            lambda: join(*streams, on=on, where=where, select=select, **options), self._whole()
+            lambda: join(*streams, on=on, where=where, select=select, **options), self._said.span
         )
 
     def _aggregates(self) -> AnyQuery:
@@ -213,7 +208,7 @@ class Reader:
         select = self._select(by, qualified=True)
         return self._made(
             lambda: join(*streams, on=on, select=select, window=windows, by=by, **options),
-            self._whole(),
+            self._said.span,
         )
 
     def _conditions(self) -> tuple[Any, list[exp.Expr]]:
