@@ -585,3 +585,61 @@ def test_windows_run_too(tmp_path):
     assert figures["results"] == written.num_rows > 0
     assert written.column_names == ["result_ts", "k", "n", "most"]
     assert "recall" not in figures
+
+
+# ---- SQL
+
+
+SQL = """
+SET checkpoint = 'state';
+SET at_end = 'flush';
+SET spark.sql.shuffle.partitions = 2;
+CREATE STREAM a (ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'a' OPTIONS (maxFilesPerTrigger 1);
+CREATE STREAM b (ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b';
+INSERT INTO PARQUET 'out' OPTIONS (partition_by ('k'))
+SELECT l.k, l.x - r.x AS gap FROM a [RANGE 2 SECONDS] l, b [RANGE 2 SECONDS] r WHERE l.k = r.k
+WITH SLACK 100 MS;
+"""
+
+
+def sql_job(folder, text=SQL):
+    for name in "ab":
+        (folder / name).mkdir(exist_ok=True)
+    path = folder / "matches.sql"
+    path.write_text(text)
+    return read_job(path)
+
+
+def test_a_job_can_be_one_sql_file(tmp_path):
+    job = sql_job(tmp_path)
+    assert job.name == "matches"
+    assert job.query.listed == (("k", "l.k"), ("gap", "l.x - r.x"))
+    assert [stream.source for stream in job.query.streams] == ["a", "b"]
+    assert job.sources[0].options == {"maxFilesPerTrigger": "1"}
+    assert job.sources[0].schema == "ts BIGINT, k BIGINT, x DOUBLE"
+    assert job.sink.partition_by == ("k",)
+    assert job.options["at_end"] == "flush"
+    assert job.settings == {"spark.sql.shuffle.partitions": "2"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("WITH SLACK", "WITH SLAK", "did you mean SLACK?"),
+        ("FROM JSON 'b'", "FROM JSON 'c'", "path must be a file or directory that is there"),
+        ("CREATE STREAM b", "CREATE STREAM c", "there is no stream c; the text has a, b"),
+        (
+            "CREATE STREAM b (ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b';",
+            "",
+            "sql reads b, which no .* is called; there are a",
+        ),
+        ("INSERT INTO PARQUET 'out' OPTIONS (partition_by ('k'))", "", "says where results go"),
+        ("SET at_end", "SET at_ned", 'has no key "at_ned" \\(did you mean "at_end"'),
+        ("SET checkpoint = 'state';", "", "needs checkpoint"),
+        ("(ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b'", "FROM JSON 'b'", "needs schema"),
+    ],
+)
+def test_a_bad_sql_file_is_refused(tmp_path, old, new, message):
+    assert old in SQL
+    with pytest.raises(JobFileError, match=message):
+        sql_job(tmp_path, SQL.replace(old, new))

@@ -1,4 +1,4 @@
-"""The job of ``slackwater run``: a TOML file, checked before Spark is started.
+"""The job of ``slackwater run``: a TOML or SQL file, checked before Spark is started.
 
 Relative paths start at the directory of the file.
 """
@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from slackwater.aggregate import Aggregate
+from slackwater.aggregate import Aggregate, Function
 from slackwater.aggregate_query import AggregateQuery, Sliding, Tumbling
+from slackwater.cli.sqlfile import tables_of
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
 from slackwater.goal import (
@@ -31,6 +32,7 @@ from slackwater.goal import (
 from slackwater.joining import join
 from slackwater.query import Query, Stream, Tuples
 from slackwater.shed import Asked, Harvest, RandomDrop, Shedding, TailDrop
+from slackwater.sql import sql
 from slackwater.units import TimeUnit, to_units
 from slackwater.window_query import AnyQuery, WindowQuery, window
 
@@ -40,7 +42,7 @@ _KINDS = ("join", "window", "aggregate")
 _TABLES = ("job", *_KINDS, "stream", "sink", "spark")
 _JOB = (
     "name", "checkpoint", "trigger", "at_end", "shards", "arrival", "idle_after",
-    "max_future_skew", "control", "metrics",
+    "max_future_skew", "control", "metrics", "sql",
 )  # fmt: skip
 _JOIN = tuple(field.name for field in fields(Query) if field.name != "streams")
 _WINDOW = tuple(field.name for field in fields(WindowQuery) if field.name != "streams")
@@ -116,7 +118,10 @@ class JobFile:
 def read_job(file: Path) -> JobFile:
     """The job in `file`, or an error that says what is wrong with it."""
     try:
-        given = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        given = tables_of(str(file), text) if file.suffix == ".sql" else tomllib.loads(text)
+    except JobFileError:
+        raise
     except OSError as error:
         msg = f"{file} cannot be read: {error.strerror}"
         raise JobFileError(msg) from error
@@ -126,28 +131,52 @@ def read_job(file: Path) -> JobFile:
     base = file.absolute().parent
     tables = Table(f"{file}:", given, _TABLES)
     job = tables.table("job", _JOB)
-    kind, asked = _asked(tables)
-    unit: TimeUnit = asked.choice("unit", get_args(TimeUnit), "ms")
-    least = 1 if kind == "window" else 2
-    streams = [
-        _stream(t, base, unit, kind == "join") for t in tables.tables("stream", _STREAM, least)
-    ]
-    sources = tuple(source for _, source in streams)
+    reading = tables.tables("stream", _STREAM, 1)
+    query = _from_sql(job, tables, reading) if "sql" in job.given else _from_tables(tables, reading)
+    sources = tuple(_source(table, base) for table in reading)
     metrics = job.text_or("metrics", None)
     cores, settings = _spark(tables.table("spark", None, required=False))
     return JobFile(
         file=str(file),
         name=job.text_or("name", file.stem),
-        query=_QUERIES[kind](asked, [stream for stream, _ in streams], unit),
+        query=query,
         sources=sources,
         sink=_sink(tables.table("sink", _SINK), base),
         checkpoint=_directory(job, "checkpoint", base),
         trigger_ms=_trigger(job, sources),
-        options=_options(job, base, unit, kind),
+        options=_options(job, base, query),
         metrics=None if metrics is None else Path(_located(metrics, base)),
         cores=cores,
         settings=settings,
     )
+
+
+def _from_tables(tables: Table, reading: Sequence[Table]) -> AnyQuery:
+    """The query of [join], [window] or [aggregate]."""
+    kind, asked = _asked(tables)
+    unit: TimeUnit = asked.choice("unit", get_args(TimeUnit), "ms")
+    if kind != "window" and len(reading) < 2:
+        tables.fail(f"needs at least 2 tables [[stream]], got {len(reading)}")
+    streams = [_stream(table, unit, kind == "join") for table in reading]
+    return _QUERIES[kind](asked, streams, unit)
+
+
+def _from_sql(job: Table, tables: Table, reading: Sequence[Table]) -> AnyQuery:
+    """The query of a SELECT, whose streams are the sources."""
+    kinds = [kind for kind in _KINDS if kind in tables.given]
+    if kinds:
+        tables.fail(f"has both sql and [{kinds[0]}]; a job is one of them")
+    for table in reading:
+        for key in ("window", "vectors"):
+            if key in table.given:
+                table.fail(f"{key} must be left out: it is in the SQL")
+    given = {table.text("name"): table.text_or("ts", "") for table in reading}
+    query = job.checked(lambda: sql(job.text("sql"), **given))
+    missing = [stream.source for stream in query.streams if stream.source not in given]
+    if missing:
+        near = ", ".join(given)
+        job.fail(f"sql reads {missing[0]}, which no [[stream]] is called; there are {near}")
+    return query
 
 
 def _asked(tables: Table) -> tuple[str, Table]:
@@ -179,17 +208,19 @@ def _trigger(job: Table, sources: Iterable[Source]) -> int | None:
     return None
 
 
-def _options(job: Table, base: Path, unit: TimeUnit, kind: str) -> dict[str, Any]:
+def _options(job: Table, base: Path, query: AnyQuery) -> dict[str, Any]:
     """The options of `Query.stream`."""
+    unit = query.unit
     options: dict[str, Any] = {
         "at_end": job.choice("at_end", ("hold", "flush"), "hold"),
         "arrival": job.text_or("arrival", None),
         "shards": job.whole("shards"),
     }
-    if kind == "join":
+    if isinstance(query, Query):
         options["idle_after"] = job.duration("idle_after", unit)
     elif "idle_after" in job.given:
-        why = "the only stream of a [window]" if kind == "window" else "a stream of an [aggregate]"
+        is_alone = isinstance(query, WindowQuery)
+        why = "the only stream of a [window]" if is_alone else "a stream of an [aggregate]"
         job.fail(f"idle_after is for joins: nobody waits for {why}")
     if "control" in job.given:
         options["control"] = str(_directory(job, "control", base))
@@ -224,11 +255,18 @@ def _spark(table: Table) -> tuple[int | None, dict[str, str]]:
 def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
     joining.duration("slide", unit)
     joining.duration("retention", unit)
-    if isinstance(joining.given.get("select"), dict):
-        joining.refuse("select", '"*" or "count"; aggregates are for [aggregate]')
+    select = joining.given.get("select")
+    if isinstance(select, dict) and any(map(_is_aggregate, select.values())):
+        joining.refuse("select", '"*", "count" or columns; aggregates are for [aggregate]')
     given = joining.given | {"goal": _goal(joining, unit), "shed": _shed(joining, unit)}
     made: Query = joining.checked(lambda: join(*streams, **given))
     return made
+
+
+def _is_aggregate(how: Any) -> bool:
+    """Whether it is like ``"sum(a.v)"``; ``"max(a.v, b.v)"`` is a column."""
+    written = _AGGREGATE.fullmatch(how) if isinstance(how, str) else None
+    return written is not None and written[1].lower() in get_args(Function) and "," not in how
 
 
 def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
@@ -349,7 +387,7 @@ _QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {
 }
 
 
-def _stream(table: Table, base: Path, unit: TimeUnit, joins: bool) -> tuple[Stream, Source]:
+def _stream(table: Table, unit: TimeUnit, joins: bool) -> Stream:
     name, ts = table.text("name"), table.text("ts")
     reach, vectors = table.given.get("window"), table.given.get("vectors", {})
     if joins and reach is None:
@@ -357,12 +395,16 @@ def _stream(table: Table, base: Path, unit: TimeUnit, joins: bool) -> tuple[Stre
     stream = table.checked(lambda: Stream(name, ts, reach, vectors=vectors))
     if not isinstance(stream.window, Tuples):
         table.duration("window", unit)
+    return stream
+
+
+def _source(table: Table, base: Path) -> Source:
     form = table.text("format")
     path = _path(table, form, base)
     if path and "://" not in path and not _WILD & set(path) and not Path(path).exists():
         table.refuse("path", "a file or directory that is there")
-    return stream, Source(
-        name,
+    return Source(
+        table.text("name"),
         form,
         _schema(table, form),
         path,

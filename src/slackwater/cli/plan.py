@@ -61,7 +61,7 @@ class Planner:
     def _results(self, options: dict[str, Any]) -> DataFrame:
         query = self._job.query
         if isinstance(query, WindowQuery):
-            return query.stream(self.frames[query.names[0]], **options)
+            return query.stream(self.frames[query.streams[0].source], **options)
         return query.stream(self.frames, **options)
 
     def start(self, joined: DataFrame) -> StreamingQuery:
