@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from slackwater.cli import advise, bench, demo, lab, run
+from slackwater.cli import advise, bench, demo, lab, replay, run, verify
 from slackwater.cli.local_spark import FailedError
 from slackwater.errors import SlackwaterError
 
@@ -37,6 +37,8 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("advise")(advise.advise)
+app.command("replay")(replay.replay)
+app.command("verify")(verify.verify)
 app.add_typer(bench.app, name="bench")
 app.add_typer(lab.app, name="lab")
 

@@ -226,7 +226,7 @@ def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
     joining.duration("retention", unit)
     if isinstance(joining.given.get("select"), dict):
         joining.refuse("select", '"*" or "count"; aggregates are for [aggregate]')
-    given = joining.given | {"goal": _goal(joining, unit), "shed": _shed(joining, unit)}
+    given = joining.given | {"goal": goal_of(joining, unit), "shed": _shed(joining, unit)}
     made: Query = joining.checked(lambda: join(*streams, **given))
     return made
 
@@ -238,7 +238,7 @@ def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQu
         asked.fail("needs range")
     given = asked.given | {
         "select": _select(asked),
-        "goal": _goal(asked, unit, default={"drop_ratio": 0.0}),
+        "goal": goal_of(asked, unit, default={"drop_ratio": 0.0}),
     }
     return asked.checked(lambda: window(streams[0], **given))
 
@@ -251,7 +251,7 @@ def _aggregates(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> Aggr
     given = asked.given | {
         "select": _select(asked),
         "window": _windows(asked, unit),
-        "goal": _goal(asked, unit),
+        "goal": goal_of(asked, unit),
     }
     made: AggregateQuery = asked.checked(lambda: join(*streams, **given))
     return made
@@ -287,7 +287,7 @@ def _aggregate(asked: Table, name: str, how: Any) -> Aggregate:
     return asked.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
 
 
-def _goal(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
+def goal_of(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
     """A goal by its name, or a table: ``{recall = 0.95, over = "1 minute"}``."""
     given = joining.given.get("goal", default)
     if isinstance(given, str) and given in _NAMED_GOALS:
