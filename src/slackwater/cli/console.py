@@ -24,9 +24,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")
 Seed = Annotated[int, typer.Option(help="The same seed makes the same data.")]
 Inputs = Annotated[
     list[Path],
-    typer.Argument(help="A job (TOML), or one Parquet, CSV or JSON file per stream."),
+    typer.Argument(
+        metavar="JOB|FILE", help="A job (TOML), or one Parquet, CSV or JSON file per stream."
+    ),
 ]
-JobArgument = Annotated[Path, typer.Argument(help="The job, a TOML file; see docs/running.md.")]
+JobArgument = Annotated[
+    Path, typer.Argument(metavar="JOB", help="The job, a TOML file; see docs/running.md.")
+]
 Window = Annotated[str | None, typer.Option(help="Of files: how long an event finds partners.")]
 On = Annotated[str | None, typer.Option(help="Of files: the key, or keys: k1,k2.")]
 Where = Annotated[str | None, typer.Option(help="Of files: a further condition.")]

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, Seed, bar, out, print_json
+from slackwater.cli.console import Json, Seed, bar, example, out, print_json
 
 if TYPE_CHECKING:
     from slackwater.lab.experiment import Findings
 
-app = typer.Typer(help="Repeat the papers' experiments.", no_args_is_help=True)
+app = typer.Typer(
+    help="Repeat the papers' experiments.",
+    no_args_is_help=True,
+    epilog=example("slackwater lab list", "slackwater lab run kim --quick"),
+)
 
 _CORES = 2  # each runs one replay at a time
 
@@ -29,7 +33,7 @@ def _lab() -> None:
         raise SlackwaterError(msg)
 
 
-@app.command("list")
+@app.command("list", epilog=example("slackwater lab list --json"))
 def show_list(json: Json = False) -> None:
     """Show which experiments there are."""
     from rich import box
@@ -49,7 +53,7 @@ def show_list(json: Json = False) -> None:
     out().print(table)
 
 
-@app.command("run")
+@app.command("run", epilog=example("slackwater lab run kim --quick"))
 def run(
     name: Annotated[str, typer.Argument(help="An experiment; see `slackwater lab list`.")],
     json: Json = False,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, out, print_figures, print_json
+from slackwater.cli.console import JobArgument, Json, out, print_figures, print_json
 
 if TYPE_CHECKING:
     from slackwater.cli.jobfile import JobFile
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="The job, a TOML file; see docs/running.md.")],
+    file: JobArgument,
     check: Annotated[
         bool, typer.Option("--check", help="Check the job and its checkpoint; start nothing.")
     ] = False,

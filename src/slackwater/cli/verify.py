@@ -21,6 +21,7 @@ def verify(
     outputs: Annotated[
         list[Path] | None,
         typer.Argument(
+            metavar="OUTPUT",
             help="What the job wrote: Parquet, CSV or JSON files, or directories of them; "
             "that of its sink if left out.",
             show_default=False,
@@ -30,8 +31,7 @@ def verify(
 ) -> None:
     """Compare what a job has written with the exact result over its recorded streams.
 
-    Exits with 1 if there are results that should not be there, or twice, or if the recall is below
-    the target of the goal.
+    Exits with 1 if results are extra or doubled, or if the recall is below the goal's target.
     """
     from slackwater.cli.jobfile import read_job
     from slackwater.cli.judgement import judge
