@@ -168,7 +168,8 @@ def _sql(query: Query) -> str:
     rows = ", ".join(f"{_column(s, '#row')} AS r{s}" for s in streams)
     newest = ", ".join(_column(s, "#t") for s in streams)
     tables = ", ".join(f"s{s}" for s in streams)
-    return f"SELECT {rows}, greatest({newest}) AS t FROM {tables} WHERE {' AND '.join(tests)}"
+    found = f"SELECT {rows}, greatest({newest}) AS t FROM {tables}"
+    return f"{found} WHERE {' AND '.join(tests)} ORDER BY t"
 
 
 def _column(stream: int, name: str) -> str:
