@@ -23,7 +23,8 @@ def test_a_join_in_words(tmp_path):
         "A join of 2 streams, a, b",
         "an event finds partners for 1 second",
         "Equal keys: a and b by k.",
-        "abs(a.v - b.v) < 1: tried as soon as a and b are there.",
+        "compiled to native code; a part is tried as soon as its streams are there: "
+        "abs(a.v - b.v) < 1 (a and b)",
         "a hash table by key (k)",
         "4 shards: a, b by k.",
         "At least 0.9 of the true results over any 1 minute",

@@ -566,6 +566,11 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     log = [json.loads(line) for line in log]
     assert [line["event"] for line in log][:2] == ["started", "batch"]
     assert all(line["balanced"] for line in log if line["event"] == "batch")
+    verified = CliRunner().invoke(app, ["verify", str(file), "--json"])
+    assert verified.exit_code == 0, verified.output
+    seen = {line["name"]: line["value"] for line in json.loads(verified.stdout)["lines"]}
+    assert seen["true results"] == figures["results"] + figures["results lost"]
+    assert (seen["missing results"], seen["extra results"]) == (figures["results lost"], 0)
     saved = json.loads((tmp_path / "state" / "slackwater.json").read_text())["job"]
     assert (saved["shards"], saved["windows"]) == (1, {"a": "1 second", "b": "1 second"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from slackwater.aggregate_query import AggregateQuery, Tumbling
@@ -81,13 +82,13 @@ def _how_it_runs(job: JobFile) -> list[str]:
         if job.options["at_end"] == "flush"
         else "events that wait at the end are held for the next run (at_end = hold)"
     )
-    into = job.sink.format + (f" in {job.sink.path}" if job.sink.path else "")
+    into = job.sink.format + (f" in {_near(job.sink.path)}" if job.sink.path else "")
     return [f"It {trigger}; {end}.", f"Results go to {into}."]
 
 
 def _stream(query: AnyQuery, source: Source) -> str:
     stream = query.streams[query.names.index(source.name)]
-    where = f" {source.path}" if source.path else ""
+    where = f" {_near(source.path)}" if source.path else ""
     reach = ""
     if isinstance(query, Query):
         reach = f"; an event finds partners for {_length(stream.window)}"
@@ -127,10 +128,10 @@ def _where(query: Query) -> list[str]:
         return ["No further condition: results are counted, not visited."] if counts else []
     if query.condition is None:
         return ["where is a function; it is compiled to native code."]
-    told = [f"where is compiled to native code, in {len(query.condition.parts)} part(s):"]
+    told = ["where is compiled to native code; a part is tried as soon as its streams are there:"]
     for part in query.condition.parts:
-        first = sorted(part.streams, key=query.names.index)
-        told.append(f"  {part.source}: tried as soon as {_listed(first)} are there.")
+        streams = sorted(part.streams, key=query.names.index)
+        told.append(f"  {part.source} ({_listed(streams)})")
     return told
 
 
@@ -297,11 +298,17 @@ def may_change(query: AnyQuery) -> list[str]:
 def _restart(job: JobFile) -> list[str]:
     fixed = [name for name in known_before(job) if name not in ("times", "windows", "sources")]
     return [
-        f"State is in {job.checkpoint}.",
+        f"State is in {_near(str(job.checkpoint))}.",
         f"May change: {', '.join(may_change(job.query))}, limits, trigger, metrics, cores, sink.",
         f"Must not: {', '.join([*fixed, 'time columns', 'windows', 'sources, their columns'])}, "
         "shards.",
     ]
+
+
+def _near(path: str) -> str:
+    """A path below where we are, from there."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def _listed(words: Sequence[str]) -> str:

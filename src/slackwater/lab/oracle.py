@@ -71,11 +71,12 @@ def _span(query: AnyQuery, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
 
 
 def _sorted(query: AnyQuery, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables by event time, rows of the same time as they were."""
-    return {
-        stream.name: tables[stream.name].take(np.argsort(ts, kind="stable"))
-        for stream, (ts, _) in zip(query.streams, _times(query, tables), strict=True)
-    }
+    """The rows that have a time, by event time; those of the same time as they were."""
+    found = {}
+    for stream, (ts, good) in zip(query.streams, _times(query, tables), strict=True):
+        order = np.argsort(ts, kind="stable")
+        found[stream.name] = tables[stream.name].take(order[good[order]])
+    return found
 
 
 def _windows(query: WindowQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
