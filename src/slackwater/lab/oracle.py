@@ -1,8 +1,8 @@
 """What a query over recorded streams gives if nothing is late: the truth, for comparison.
 
-Joins are computed by DuckDB where it is installed and can: by other code than ours, from the
-definition alone. Otherwise, and for windows and aggregates, it is our own engine on the sorted
-input, which the property tests compare with naive oracles.
+It is computed by DuckDB where that is installed and can: by other code than ours, from the
+definition alone. Otherwise it is our own engine on the sorted input, which the property tests
+compare with naive oracles.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from slackwater.events import flat, time_in_units
 from slackwater.goal import NoSlack
 from slackwater.kernels.records import I64
 from slackwater.lab.sql_condition import NotSqlError, as_sql
+from slackwater.lab.window_oracle import aggregates_by_sql, windows_by_sql
 from slackwater.query import Query
 from slackwater.window_query import AnyQuery, WindowQuery
 
@@ -46,15 +47,10 @@ class Exact(NamedTuple):
 def exact(query: AnyQuery, tables: Mapping[str, pa.Table]) -> Exact:
     """All true results over `tables`, in the columns that `replay` gives."""
     begin, end = _span(query, tables)
-    if isinstance(query, WindowQuery):
-        return Exact(_windows(query, tables), EMBEDDED, begin, end)
-    if isinstance(query, AggregateQuery):
-        return Exact(_aggregates(query, tables), EMBEDDED, begin, end)
     found = _by_duckdb(query, tables)
     if found is not None:
         return Exact(found, DUCKDB, begin, end)
-    batch, _ = recorded(query, tables, None)
-    return Exact(truth(query, batch, query.select)[0].table, EMBEDDED, begin, end)
+    return Exact(_by_engine(query, tables), EMBEDDED, begin, end)
 
 
 def _times(query: AnyQuery, tables: Mapping[str, pa.Table]) -> list[tuple[I64, Any]]:
@@ -68,6 +64,15 @@ def _span(query: AnyQuery, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
 
 
 # ---- our own engine, on sorted input
+
+
+def _by_engine(query: AnyQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
+    if isinstance(query, WindowQuery):
+        return _windows(query, tables)
+    if isinstance(query, AggregateQuery):
+        return _aggregates(query, tables)
+    batch, _ = recorded(query, tables, None)
+    return truth(query, batch, query.select)[0].table
 
 
 def _sorted(query: AnyQuery, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -96,23 +101,33 @@ def _aggregates(query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Tab
 # ---- DuckDB
 
 
-def _by_duckdb(query: Query, tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """The true results of a join; None: DuckDB is not there, or cannot say."""
-    if find_spec("duckdb") is None or query.has_tuple_windows:
+def _by_duckdb(query: AnyQuery, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+    """The true results; None: DuckDB is not there, or cannot say."""
+    if find_spec("duckdb") is None:
         return None
     import duckdb  # noqa: PLC0415  not everybody has it
 
     base = duckdb.connect()
     try:
         base.execute("SET enable_progress_bar = false")
-        for s, name in enumerate(query.names):
-            base.register(f"s{s}", _input(query, s, tables[name]))
-        members = base.sql(_sql(query)).to_arrow_table()
+        if isinstance(query, WindowQuery):
+            return windows_by_sql(base, query, tables)
+        if isinstance(query, AggregateQuery):
+            return aggregates_by_sql(base, query, tables)
+        return _join_by_sql(base, query, tables)
     except (duckdb.Error, NotSqlError):
         return None  # a type or a function that it does not know
     finally:
         base.close()
-    return _results(query, tables, members)
+
+
+def _join_by_sql(base: Any, query: Query, tables: Mapping[str, pa.Table]) -> pa.Table:
+    if query.has_tuple_windows:
+        msg = "windows in tuples"
+        raise NotSqlError(msg)
+    for s, name in enumerate(query.names):
+        base.register(f"s{s}", _input(query, s, tables[name]))
+    return _results(query, tables, base.sql(_sql(query)).to_arrow_table())
 
 
 def _reads(query: Query, stream: int) -> list[str]:
