@@ -51,15 +51,19 @@ def replay(
         str | None,
         typer.Option(help="Over which time recall is measured; that of the goal, or what fits."),
     ] = None,
-    target: Annotated[Path | None, typer.Option("--out", help="Write the results to this file: "
-        ".parquet, .csv or .json (a line each).", show_default=False)] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Write the results to this file: .parquet, .csv or .json (a line each)."
+        ),
+    ] = None,
     window: Window = None,
     on: On = None,
     where: Where = None,
     ts: Ts = "ts",
     arrival: Arrival = None,
     json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Run a query over recorded streams in this process, without Spark."""
     from slackwater.cli.recordings import recording_of
     from slackwater.cli.result_file import check_suffix, write
@@ -96,7 +100,7 @@ def _with_goal(recording: Recording, wanted: Any) -> Recording:
     from slackwater.cli.tables import Table
 
     query = recording.query
-    table = Table("", {"goal": wanted})
+    table = Table("the command line:", {"goal": wanted})
     made = goal_of(table, query.unit)
     return recording._replace(query=table.checked(lambda: replace(query, goal=made)))
 
