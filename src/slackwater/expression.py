@@ -128,18 +128,23 @@ class Expression:
     def parse(cls, text: str, what: str = "where") -> Expression:
         """Parse `text`, or say what is wrong with it; `what` names it in errors."""
         try:
-            body = ast.parse(text.strip(), mode="eval").body
+            body = tree_of(text)
         except (SyntaxError, ValueError) as error:
             detail = getattr(error, "msg", None) or str(error)
             msg = f"{what} does not parse: {detail} in {text!r}"
             raise QueryError(msg) from error
         _check(body, text, what)
-        body = _Flat().visit(body)
         tops = body.values if _is_and(body) else [body]
         parts = tuple(
             Part(ast.unparse(top), frozenset(_numbers(top)), frozenset(_calls(top))) for top in tops
         )
         return cls(text, parts)
+
+
+def tree_of(text: str) -> ast.expr:
+    """The tree of an expression, chains of the same connector as one."""
+    tree: ast.expr = _Flat().visit(ast.parse(text.strip(), mode="eval").body)
+    return tree
 
 
 class _Flat(ast.NodeTransformer):

@@ -248,8 +248,14 @@ def test_a_figure_is_written(folder):
     ("arguments", "message"),
     [
         (["a.parquet", "b.parquet", "--on", "k"], "files need --window"),
-        (["a.parquet", "c.parquet", "--window", "1 s"], "c.parquet must be a job (.toml) or files"),
-        (["a.parquet", "job.txt", "--window", "1 s"], "job.txt must be a job (.toml) or files of "),
+        (
+            ["a.parquet", "c.parquet", "--window", "1 s"],
+            "c.parquet must be a job (.toml, .sql) or files",
+        ),
+        (
+            ["a.parquet", "job.txt", "--window", "1 s"],
+            "job.txt must be a job (.toml, .sql) or files of ",
+        ),
         (["a.parquet", "--window", "1 s"], "a join takes 2 to 32 streams, got 1"),
         (["a.parquet", "b.parquet", "--window", "1 s", "--on", "x"], "x"),
         (["a.parquet", "b.parquet", "--window", "1 s", "--plot", "x.gif"], "--plot must be a file"),
@@ -267,9 +273,9 @@ def test_a_bad_request_exits_with_2_and_says_why(folder, monkeypatch, arguments,
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"more": 'where = "v < 1"'}, "[[stream]] a: advise reads files without Spark"),
+        ({"more": 'where = "v < 1"'}, "[[stream]] a: the files are read without Spark"),
         ({"more": 'select = ["ts", "k + 1 as k"]'}, "which alone knows the SQL of select"),
-        ({"format": "orc"}, "[[stream]] a: advise reads files of parquet, csv or json on this"),
+        ({"format": "orc"}, "[[stream]] a: what is read without Spark is parquet, csv or json on"),
         ({"arrival": 'arrival = "arrived"'}, "arrived"),
     ],
 )

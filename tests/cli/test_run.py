@@ -566,6 +566,12 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     log = [json.loads(line) for line in log]
     assert [line["event"] for line in log][:2] == ["started", "batch"]
     assert all(line["balanced"] for line in log if line["event"] == "batch")
+    verified = CliRunner().invoke(app, ["verify", str(file), "--json"])
+    assert verified.exit_code == 0, verified.output
+    seen = {line["name"]: line["value"] for line in json.loads(verified.stdout)["lines"]}
+    assert seen["results in the output"] == figures["results"]
+    assert (seen["extra results"], seen["doubled results"]) == (0, 0)
+    assert seen["missing results"] >= figures["results lost"]  # of a few it is not known
     saved = json.loads((tmp_path / "state" / "slackwater.json").read_text())["job"]
     assert (saved["shards"], saved["windows"]) == (1, {"a": "1 second", "b": "1 second"})
 

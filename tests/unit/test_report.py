@@ -73,3 +73,13 @@ def test_a_report_must_be_asked_for_sensibly():
 def test_nothing_to_find_is_nothing_lost():
     report = joined([(1, 1)], [(50, 50)]).report(period=1, every=1)
     assert (report.true, report.recall, report.phi, report.latency_95) == (0, 1.0, 1.0, 0.0)
+
+
+def test_the_truth_has_what_was_shed():
+    every = [(t, t) for t in range(200)]
+    busy = joined(every, every, windows=(50, 50), select="count", shed=sw.Harvest(budget=100))
+    whole = joined(every, every, windows=(50, 50), select="count")
+    assert busy.metrics.produced < whole.metrics.produced
+    report = busy.report(period=10, every=1)
+    assert report.true == whole.metrics.produced
+    assert report.recall == busy.metrics.produced / whole.metrics.produced

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from slackwater.cli import advise, bench, demo, lab, run
+from slackwater.cli import advise, bench, demo, explain, lab, replay, run, verify
+from slackwater.cli.console import EXIT_CODES, example
 from slackwater.cli.local_spark import FailedError
 from slackwater.errors import SlackwaterError
 
@@ -29,16 +31,48 @@ class _Commands(TyperGroup):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Joins over disordered streams, with the result quality you ask for.",
     no_args_is_help=True,
-    add_completion=False,
+    epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
-app.command("advise")(advise.advise)
+_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
+    demo.demo: ("slackwater demo", "slackwater demo --embedded --seconds 30"),
+    explain.explain: ('slackwater explain matches.toml --rate "quotes=1000/s, trades=200/s"',),
+    run.run: ("slackwater run --check matches.toml", "slackwater run matches.toml"),
+    advise.advise: (
+        "slackwater advise matches.toml --target 0.99",
+        'slackwater advise a.parquet b.parquet --on k --window "5 s"',
+    ),
+    replay.replay: (
+        "slackwater replay matches.toml --recall 0.95 --out results.parquet",
+        'slackwater replay a.csv b.csv --on k --window "5 s" --slack "1 s"',
+    ),
+    verify.verify: ("slackwater verify matches.toml", "slackwater verify matches.toml out/matches"),
+}
+for _command, _examples in _COMMANDS.items():
+    app.command(epilog=example(*_examples))(_command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(lab.app, name="lab")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"slackwater {version('slackwater')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _slackwater(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Joins over disordered streams, with the result quality you ask for."""
 
 
 def main() -> None:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, duration, out, print_json, progress
+from slackwater.cli.console import (
+    Arrival,
+    Inputs,
+    Json,
+    On,
+    Ts,
+    Where,
+    Window,
+    duration,
+    out,
+    print_json,
+    progress,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +37,7 @@ _CAPTION = (
 
 
 def advise(
-    inputs: Annotated[
-        list[Path],
-        typer.Argument(help="A job (TOML), or one Parquet, CSV or JSON file per stream."),
-    ],
+    inputs: Inputs,
     target: Annotated[
         float | None, typer.Option(help="The recall in question; that of the job, or 0.95.")
     ] = None,
@@ -37,38 +46,33 @@ def advise(
         typer.Option(help="Over which time recall is measured; a minute, if that fits."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a figure here (PNG, SVG, PDF).")] = None,
-    window: Annotated[
-        str | None, typer.Option(help="Of files: how long an event finds partners.")
-    ] = None,
-    on: Annotated[str | None, typer.Option(help="Of files: the key, or keys: k1,k2.")] = None,
-    where: Annotated[str | None, typer.Option(help="Of files: a further condition.")] = None,
-    ts: Annotated[str, typer.Option(help="Of files: the column of the event time.")] = "ts",
-    arrival: Annotated[
-        str | None,
-        typer.Option(help="Of files: the column of the arrival; the order of rows if left out."),
-    ] = None,
+    window: Window = None,
+    on: On = None,
+    where: Where = None,
+    ts: Ts = "ts",
+    arrival: Arrival = None,
     json: Json = False,
 ) -> None:
     """Show what recall costs on recorded streams, before you choose a goal."""
-    from slackwater.cli.jobfile import read_job
-    from slackwater.cli.recordings import of_files, of_job
+    from slackwater.cli.recordings import recording_of
     from slackwater.cli.tables import JobFileError
     from slackwater.goal import Recall
     from slackwater.lab.advice import Advisor
     from slackwater.lab.figures import sheet
+    from slackwater.query import Query
+    from slackwater.window_query import WindowQuery
 
     _check_plot(plot)
-    if [file.suffix for file in inputs] == [".toml"]:
-        if any(given is not None for given in (window, on, where, arrival)):
-            msg = "a job has its own window, on, where and arrival; leave these options out"
-            raise JobFileError(msg)
-        recording = of_job(read_job(inputs[0]))
-    else:
-        recording = of_files(inputs, ts, window, on, where, arrival)
-    asked = recording.query.goal
+    recording = recording_of(inputs, ts, window, on, where, arrival)
+    query = recording.query
+    if not isinstance(query, Query):
+        kind = "window" if isinstance(query, WindowQuery) else "aggregate"
+        msg = f"{inputs[0]}: advice is about joins, got a job with [{kind}]"
+        raise JobFileError(msg)
+    asked = query.goal
     wanted, period = (asked.target, asked.over) if isinstance(asked, Recall) else (0.95, None)
     advisor = Advisor(
-        recording.query,
+        query,
         recording.tables,
         recording.arrival,
         wanted if target is None else target,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.cli.console import Json, Seed, out, print_json, progress
+from slackwater.cli.console import Json, Seed, example, out, print_json, progress
 
 if TYPE_CHECKING:
     from slackwater.lab.figures import Line
@@ -16,7 +16,11 @@ Quick = Annotated[
     bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
 ]
 
-app = typer.Typer(help="Measure the speed of this installation.", no_args_is_help=True)
+app = typer.Typer(
+    help="Measure the speed of this installation.",
+    no_args_is_help=True,
+    epilog=example("slackwater bench core --json > core.json"),
+)
 
 
 @app.callback()
@@ -24,7 +28,7 @@ def _bench() -> None:
     """Each benchmark is a command of its own."""
 
 
-@app.command()
+@app.command(epilog=example("slackwater bench core", "slackwater bench core --quick --json"))
 def core(
     json: Json = False,
     seed: Seed = 1,
@@ -39,7 +43,7 @@ def core(
     _finish("bench core", lines, json, seed, quick)
 
 
-@app.command()
+@app.command(epilog=example("slackwater bench spark --json"))
 def spark(
     json: Json = False,
     seed: Seed = 1,
@@ -51,7 +55,7 @@ def spark(
     _measure("spark", CASES, Setting, json, seed, quick)
 
 
-@app.command()
+@app.command(epilog=example("slackwater bench overload --quick"))
 def overload(
     json: Json = False,
     seed: Seed = 1,

@@ -3,32 +3,93 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import floor
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
+
+    from slackwater.lab.figures import Line
+
+# ---- options that several commands have
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="The same seed makes the same data.")]
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="JOB|FILE", help="A job (TOML), or one Parquet, CSV or JSON file per stream."
+    ),
+]
+JobArgument = Annotated[
+    Path, typer.Argument(metavar="JOB", help="The job, a TOML file; see docs/running.md.")
+]
+Window = Annotated[str | None, typer.Option(help="Of files: how long an event finds partners.")]
+On = Annotated[str | None, typer.Option(help="Of files: the key, or keys: k1,k2.")]
+Where = Annotated[str | None, typer.Option(help="Of files: a further condition.")]
+Ts = Annotated[str, typer.Option(help="Of files: the column of the event time.")]
+Arrival = Annotated[
+    str | None,
+    typer.Option(help="Of files: the column of the arrival; the order of rows if left out."),
+]
+
 Item = TypeVar("Item")
+EXIT_CODES = "Exit codes: 0 all is well, 1 it failed or is not as promised, 2 a bad request."
+_PATIENCE_S = 1.0  # what takes less needs no progress bar
+
+
+def example(*lines: str) -> str:
+    """Commands to show at the end of a command's help."""
+    return "\n\n".join(["Examples:" if len(lines) > 1 else "Example:", *lines, EXIT_CODES])
 
 
 def progress(items: Iterable[tuple[str, Item]], what: str, quiet: bool) -> Iterator[Item]:
     """Go through (title, item) behind a progress bar that vanishes; not if `quiet` or in a pipe."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     steps = list(items)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task(what, total=len(steps))
-        for title, item in steps:
-            bar.update(task, description=f"{what}: {title}")
+    with bar(what, quiet) as tell:
+        for done, (title, item) in enumerate(steps):
+            tell(title, done, len(steps))
             yield item
-            bar.advance(task)
+
+
+@contextmanager
+def bar(what: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr that vanishes, after a second; not if `quiet` or in a pipe.
+
+    It is told what is being done, how much is done, and of how much.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with _patient(console, hidden=quiet or not console.is_terminal) as shown:
+        task = shown.add_task(what, total=None)
+
+        def tell(title: str, done: int, of: int) -> None:
+            shown.update(task, description=f"{what}: {title}", completed=done, total=of)
+
+        yield tell
+
+
+def _patient(console: Console, hidden: bool) -> Progress:
+    """A progress display that does not flicker for what is done at once."""
+    from rich.console import RenderableType
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    class Patient(Progress):
+        def get_renderables(self) -> Iterable[RenderableType]:
+            if monotonic() - began >= _PATIENCE_S:
+                yield from super().get_renderables()
+
+    began = monotonic()
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    return Patient(*columns, console=console, transient=True, disable=hidden)
 
 
 def out() -> Console:
@@ -36,6 +97,39 @@ def out() -> Console:
     from rich.console import Console
 
     return Console()
+
+
+def print_figures(title: str, lines: Sequence[Line]) -> None:
+    """A title, and a table of figures; those that are not as promised say so."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1, 0, 0))
+    for justify in ("left", "right", "left", "left"):
+        table.add_column(justify=justify)
+    for line in lines:
+        unit = "" if line.unit == "share" else line.unit
+        table.add_row(line.name, shown(line), unit, _verdict(line))
+    console = out()
+    console.print(title, highlight=False)
+    console.print(table)
+
+
+def _verdict(line: Line) -> str:
+    if line.ok:
+        return "[green]ok[/]" if line.limit else ""
+    is_share = line.unit == "share" and line.floor is not None
+    limit = f">= {100 * (line.floor or 0):.6g}%" if is_share else line.limit
+    return f"[red]should be {limit}[/]"
+
+
+def shown(line: Line) -> str:
+    """The value of a figure, for people."""
+    from slackwater.lab.figures import amount
+
+    if line.unit != "share":
+        return amount(line.value)
+    return f"{floor(round(1e4 * line.value, 6)) / 1e4:.2%}"  # no 100% but all
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -14,24 +14,12 @@ from typing import Any, NamedTuple, get_args
 
 from slackwater.aggregate import Aggregate, Function
 from slackwater.aggregate_query import AggregateQuery, Sliding, Tumbling
+from slackwater.cli.jobgoal import goal_of, shedding_of
 from slackwater.cli.sqlfile import tables_of
 from slackwater.cli.tables import JobFileError, Table
 from slackwater.errors import QueryError
-from slackwater.goal import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    NoSlack,
-    Recall,
-    Slack,
-)
 from slackwater.joining import join
 from slackwater.query import Query, Stream, Tuples
-from slackwater.shed import Asked, Harvest, RandomDrop, Shedding, TailDrop
 from slackwater.sql import sql
 from slackwater.units import TimeUnit, to_units
 from slackwater.window_query import AnyQuery, WindowQuery, window
@@ -52,21 +40,6 @@ _STREAM = (
 )  # fmt: skip
 _SINK = ("format", "path", "options", "select", "partition_by")
 
-_SHEDDING: dict[str, type[Shedding]] = {
-    "harvest": Harvest, "random-drop": RandomDrop, "tail-drop": TailDrop,
-}  # fmt: skip
-_NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
-# Goals with options: the key that says which one it is holds the value of its first field.
-_GOALS: dict[str, type[Goal]] = {
-    "recall": Recall,
-    "input_quantile": InputQuantile,
-    "latency": Latency,
-    "drop_ratio": DropRatio,
-    "error_bound": ErrorBound,
-    "deadline": Deadline,
-    "slack": Slack,
-    "synchronize": NoSlack,
-}
 _AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*")
 _LOCAL = "a directory of this machine, local or mounted"
 _PAUSE = 'a time between micro-batches such as "5 seconds"'
@@ -258,7 +231,7 @@ def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> Query:
     select = joining.given.get("select")
     if isinstance(select, dict) and any(map(_is_aggregate, select.values())):
         joining.refuse("select", '"*", "count" or columns; aggregates are for [aggregate]')
-    given = joining.given | {"goal": _goal(joining, unit), "shed": _shed(joining, unit)}
+    given = joining.given | {"goal": goal_of(joining, unit), "shed": shedding_of(joining, unit)}
     made: Query = joining.checked(lambda: join(*streams, **given))
     return made
 
@@ -276,7 +249,7 @@ def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQu
         asked.fail("needs range")
     given = asked.given | {
         "select": _select(asked),
-        "goal": _goal(asked, unit, default={"drop_ratio": 0.0}),
+        "goal": goal_of(asked, unit, default={"drop_ratio": 0.0}),
     }
     return asked.checked(lambda: window(streams[0], **given))
 
@@ -289,7 +262,7 @@ def _aggregates(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> Aggr
     given = asked.given | {
         "select": _select(asked),
         "window": _windows(asked, unit),
-        "goal": _goal(asked, unit),
+        "goal": goal_of(asked, unit),
     }
     made: AggregateQuery = asked.checked(lambda: join(*streams, **given))
     return made
@@ -323,61 +296,6 @@ def _aggregate(asked: Table, name: str, how: Any) -> Aggregate:
         asked.fail(f'select.{name} must be like "avg(price)" or "count()", got {how!r}')
     function, column = written[1].lower(), written[2] or None
     return asked.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
-
-
-def _goal(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
-    """A goal by its name, or a table: ``{recall = 0.95, over = "1 minute"}``."""
-    given = joining.given.get("goal", default)
-    if isinstance(given, str) and given in _NAMED_GOALS:
-        return _NAMED_GOALS[given]
-    kinds = [kind for kind in _GOALS if kind in given] if isinstance(given, dict) else []
-    if kinds == ["deadline", "slack"]:  # a deadline may have a slack
-        kinds = ["deadline"]
-    if len(kinds) != 1:
-        listed = ", ".join(_GOALS)
-        joining.refuse("goal", f'"no-slack", "max-slack" or a table with one of {listed}')
-    [kind] = kinds
-    goal = _GOALS[kind]
-    first, *others = fields(goal)
-    types = {kind: first.type} | {field.name: field.type for field in others}
-    table = Table(f"{joining.where} goal:", given, tuple(types))
-    for name, value in given.items():
-        _check_goal_option(table, name, str(types[name]), value, unit)
-    options = {name: value for name, value in given.items() if name != kind}
-    made = table.checked(lambda: goal(**{first.name: given[kind]}, **options))
-    if isinstance(made, Recall | InputQuantile | Latency):
-        table.checked(lambda: made.check(unit))
-    return made
-
-
-def _shed(joining: Table, unit: TimeUnit) -> Asked:
-    """``"adaptive"``, ``"off"``, or a table of settings with the name of the method."""
-    given = joining.given.get("shed", "off")
-    if given in ("adaptive", "off"):
-        return given  # type: ignore[no-any-return]
-    method = given.get("method", "harvest") if isinstance(given, dict) else None
-    if method not in _SHEDDING:
-        listed = ", ".join(map(repr, _SHEDDING))
-        joining.refuse("shed", f"'adaptive', 'off' or a table with a method: {listed}")
-    kind = _SHEDDING[method]
-    types = {field.name: str(field.type) for field in fields(kind)}
-    table = Table(f"{joining.where} shed:", given, ("method", *types))
-    for name, value in given.items():
-        _check_goal_option(table, name, types.get(name, ""), value, unit)
-    return table.checked(lambda: kind(**{n: v for n, v in given.items() if n != "method"}))
-
-
-def _check_goal_option(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> None:
-    """What the goal itself takes for granted: the types of its fields."""
-    if kind == "bool" and not isinstance(value, bool):
-        table.refuse(name, "true or false")
-    if kind == "Duration":
-        table.duration(name, unit)
-    if kind.startswith("tuple"):
-        if not isinstance(value, list) or len(value) != 2:
-            table.refuse(name, "a list of two durations")
-        for duration in value:
-            table.checked(lambda: to_units(duration, unit, name))  # noqa: B023  called at once
 
 
 _QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, Seed, out, print_json
+from slackwater.cli.console import Json, Seed, bar, example, out, print_json
 
 if TYPE_CHECKING:
     from slackwater.lab.experiment import Findings
 
-app = typer.Typer(help="Repeat the papers' experiments.", no_args_is_help=True)
+app = typer.Typer(
+    help="Repeat the papers' experiments.",
+    no_args_is_help=True,
+    epilog=example("slackwater lab list", "slackwater lab run kim --quick"),
+)
 
 _CORES = 2  # each runs one replay at a time
 
@@ -31,7 +33,7 @@ def _lab() -> None:
         raise SlackwaterError(msg)
 
 
-@app.command("list")
+@app.command("list", epilog=example("slackwater lab list --json"))
 def show_list(json: Json = False) -> None:
     """Show which experiments there are."""
     from rich import box
@@ -51,7 +53,7 @@ def show_list(json: Json = False) -> None:
     out().print(table)
 
 
-@app.command("run")
+@app.command("run", epilog=example("slackwater lab run kim --quick"))
 def run(
     name: Annotated[str, typer.Argument(help="An experiment; see `slackwater lab list`.")],
     json: Json = False,
@@ -74,7 +76,7 @@ def run(
 
     chosen = experiment(name)
     command = f"lab run {name}{' --quick' if quick else ''}"
-    with local_spark(f"lab {name}", _CORES, {}) as spark, _progress(name, json) as tell:
+    with local_spark(f"lab {name}", _CORES, {}) as spark, bar(name, json) as tell:
         findings = chosen.run(Setting(Sweep(spark, default_folder(), tell), seed, quick))
     if json:
         print_json(sheet(command, seed, findings.lines()))
@@ -83,22 +85,6 @@ def run(
     if folder is not None:
         page = write(folder, chosen, findings, f"slackwater {command} --seed {seed}")
         typer.echo(f"written: {page}", err=True)
-
-
-@contextmanager
-def _progress(name: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr that vanishes; not if `quiet` or in a pipe."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task(name)
-
-        def tell(what: str, done: int, of: int) -> None:
-            bar.update(task, description=f"{name}: {of} {what}", completed=done, total=of)
-
-        yield tell
 
 
 def _print(findings: Findings) -> None:

@@ -10,17 +10,15 @@ import re
 from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from slackwater.cli.jobfile import JobFile, Source, read_job
 from slackwater.cli.tables import JobFileError
 from slackwater.joining import join
-from slackwater.query import Query, Stream
-from slackwater.window_query import WindowQuery
-
-if TYPE_CHECKING:
-    from slackwater.cli.jobfile import JobFile, Source
+from slackwater.query import Stream
+from slackwater.window_query import AnyQuery
 
 FORMATS = ("parquet", "csv", "json")
 _TYPES = {
@@ -36,17 +34,30 @@ class Recording(NamedTuple):
     """Streams that were recorded, and what is asked of them."""
 
     title: str
-    query: Query
+    query: AnyQuery
     tables: dict[str, pa.Table]
     arrival: str | None
 
 
-def of_job(job: JobFile) -> Recording:
-    """The streams of a job, which must be a join."""
-    if not isinstance(job.query, Query):
-        kind = "window" if isinstance(job.query, WindowQuery) else "aggregate"
-        msg = f"{job.file}: advice is about joins, got a job with [{kind}]"
+def recording_of(
+    inputs: Sequence[Path],
+    ts: str,
+    window: str | None,
+    on: str | None,
+    where: str | None,
+    arrival: str | None,
+) -> Recording:
+    """What a command was given: a job, or files and options that say how they are joined."""
+    if [file.suffix for file in inputs] not in ([".toml"], [".sql"]):
+        return of_files(inputs, ts, window, on, where, arrival)
+    if any(given is not None for given in (window, on, where, arrival)):
+        msg = "a job has its own window, on, where and arrival; leave these options out"
         raise JobFileError(msg)
+    return of_job(read_job(inputs[0]))
+
+
+def of_job(job: JobFile) -> Recording:
+    """The streams of a job."""
     tables = {source.name: _of_source(job.file, source) for source in job.sources}
     return Recording(job.name, job.query, tables, job.options["arrival"])
 
@@ -67,9 +78,13 @@ def of_files(
     for file in files:
         form = file.suffix.removeprefix(".") if file.is_file() else "parquet"
         if form not in FORMATS or not file.exists():
-            msg = f"{file} must be a job (.toml) or files of {_listed(FORMATS)} that are there"
+            msg = (
+                f"{file} must be a job (.toml, .sql) or files of {_listed(FORMATS)} that are there"
+            )
             raise JobFileError(msg)
-        tables[file.stem] = _read(str(file), [file] if file.is_file() else _in(file), form, {}, {})
+        tables[file.stem] = _read(
+            str(file), [file] if file.is_file() else data_files(file), form, {}, {}
+        )
     streams = [Stream(name, ts=ts, window=window) for name in tables]
     equal = on.split(",") if on is not None and "," in on else on
     return Recording(", ".join(tables), join(*streams, on=equal, where=where), tables, arrival)
@@ -78,24 +93,24 @@ def of_files(
 def _of_source(file: str, source: Source) -> pa.Table:
     where = f"{file}: [[stream]] {source.name}:"
     if source.format not in FORMATS or source.path is None or "://" in source.path:
-        msg = f"{where} advise reads files of {_listed(FORMATS)} on this machine, got "
+        msg = f"{where} what is read without Spark is {_listed(FORMATS)} on this machine, got "
         raise JobFileError(msg + f"{source.format} {source.path or ''}".rstrip())
     computed = [text for text in source.select if not text.isidentifier()]
     if source.where is not None or computed:
         msg = (
-            f"{where} advise reads files without Spark, which alone knows the SQL of "
+            f"{where} the files are read without Spark, which alone knows the SQL of "
             f"{'where' if source.where is not None else 'select'}; leave it out, or record what "
             "comes of it"
         )
         raise JobFileError(msg)
     found = Path(source.path)
-    files = _in(found) if found.is_dir() else [Path(name) for name in glob(source.path)]
+    files = data_files(found) if found.is_dir() else [Path(name) for name in glob(source.path)]
     types = arrow_types(source.schema or "")
     table = _read(where, files, source.format, types, source.options)
     return table.select(source.select) if source.select else table
 
 
-def _in(folder: Path) -> list[Path]:
+def data_files(folder: Path) -> list[Path]:
     """The data files of a folder, as Spark sees them."""
     return [file for file in folder.rglob("*") if file.is_file() and file.name[0] not in "._"]
 
@@ -108,14 +123,15 @@ def _read(
         raise JobFileError(msg)
     oldest_first = sorted(files, key=lambda file: (file.stat().st_mtime_ns, str(file)))
     try:
-        tables = [_table(file, form, types, options) for file in oldest_first]
+        tables = [read_table(file, form, types, options) for file in oldest_first]
         return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowKeyError) as error:
         msg = f"{where} {str(error).splitlines()[0]}"
         raise JobFileError(msg) from error
 
 
-def _table(file: Path, form: str, types: dict[str, Any], options: dict[str, str]) -> pa.Table:
+def read_table(file: Path, form: str, types: dict[str, Any], options: dict[str, str]) -> pa.Table:
+    """One file; `types` has its columns, and None where the file has to tell the type."""
     known = {name: kind for name, kind in types.items() if kind is not None}
     if form == "parquet":
         from pyarrow import parquet

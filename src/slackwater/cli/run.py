@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, out, print_json
+from slackwater.cli.console import JobArgument, Json, out, print_figures, print_json
 
 if TYPE_CHECKING:
     from slackwater.cli.jobfile import JobFile
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="The job, a TOML file; see docs/running.md.")],
+    file: JobArgument,
     check: Annotated[
         bool, typer.Option("--check", help="Check the job and its checkpoint; start nothing.")
     ] = False,
@@ -87,7 +86,7 @@ def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
         print_json(sheet("run", None, lines))
         return
     how = "was stopped" if stopped else "has taken all there was"
-    _print_table(f"{watch.title} {how}: {len(watch.lines)} micro-batches", lines)
+    print_figures(f"{watch.title} {how}: {len(watch.lines)} micro-batches", lines)
 
 
 def _figures(watch: Watch) -> list[Line]:
@@ -118,21 +117,3 @@ def _figures(watch: Watch) -> list[Line]:
     if told["target"] is not None:
         lines.append(Line("target", told["target"], "share"))
     return lines
-
-
-def _print_table(title: str, lines: list[Line]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from slackwater.lab.figures import amount
-
-    table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1, 0, 0))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
-    for line in lines:
-        shown = f"{line.value:.2%}" if line.unit == "share" else amount(line.value)
-        table.add_row(line.name, shown, "" if line.unit == "share" else line.unit)
-    console = out()
-    console.print(title, highlight=False)
-    console.print(table)

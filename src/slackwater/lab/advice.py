@@ -53,6 +53,13 @@ class Outcome:
         return float(np.mean(self.recalls >= target)) if len(self.recalls) else 1.0
 
 
+def fitting_period(span: int, unit: TimeUnit) -> str:
+    """A minute, or less if so much event time does not have a few of them."""
+    lengths = {period: to_units(period, unit) for period in _PERIODS}
+    fitting = [p for p, length in lengths.items() if _FEWEST_PERIODS * length <= span]
+    return fitting[0] if fitting else _PERIODS[-1]
+
+
 class Advisor:
     """Replays a recording under one goal after the other, and remembers what came of it.
 
@@ -93,7 +100,7 @@ class Advisor:
         self._known: dict[Goal, Outcome] = {}
         self._best: dict[float, int] = {}
         self._span = self._measured_span()
-        over = self._fitting_period() if over is None else over
+        over = fitting_period(self._span, query.unit) if over is None else over
         self.over = f"{over} {query.unit}" if isinstance(over, int) else over  # as people read it
         self._over = to_units(self.over, query.unit, "over")
         self._check()
@@ -193,11 +200,6 @@ class Advisor:
         output = engine.feed(self._batch)
         self.largest_delay = engine.metrics().max_delay
         return output.top - output.slacks[0][0] if output.slacks else 0
-
-    def _fitting_period(self) -> str:
-        lengths = {period: to_units(period, self.unit) for period in _PERIODS}
-        fitting = [p for p, length in lengths.items() if _FEWEST_PERIODS * length <= self._span]
-        return fitting[0] if fitting else _PERIODS[-1]
 
     def _check(self) -> None:
         if self.true == 0:

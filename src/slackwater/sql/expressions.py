@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from slackwater.expression import tree_of
 from slackwater.sql.words import identifier
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 
 def to_sql(text: str, as_condition: bool = True) -> str:
     """The SQL of an expression of `where` or `select`."""
-    node = ast.parse(text.strip(), mode="eval").body
+    node = tree_of(text)
     if not as_condition:
         return _written(node)[0]
     tops = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]

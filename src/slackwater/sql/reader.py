@@ -94,26 +94,30 @@ class Reader:
     # ---- streams
 
     def _stream(self, clause: StreamClause, has_window: bool) -> Stream:
-        given = self._given.get(clause.source, "")
-        known = given if isinstance(given, Stream) else Stream(clause.name, given or "ts")
-        own = clause.range.value if clause.range is not None else None
-        if has_window and own is None and known.window is None:
+        known = self._given.get(clause.source, "")
+        reach, vectors = (known.window, known.vectors) if isinstance(known, Stream) else (None, {})
+        own = clause.range.value if clause.range is not None else reach
+        if has_window and own is None:
             msg = f"stream {clause.name} needs a window: {clause.source} [RANGE 5 SECONDS]"
             raise self._error(msg, clause.span)
-        if not has_window and own is not None:
-            assert clause.range is not None
+        if not has_window and clause.range is not None:
             msg = f"stream {clause.name} has a window of its own, but there is WINDOW for all"
             raise self._error(msg, clause.range.span)
         return self._made(
             lambda: Stream(
                 clause.name,
-                clause.wattr or known.ts,
-                (known.window if own is None else own) if has_window else None,
-                vectors=clause.vectors or known.vectors,
+                self._time(clause),
+                own if has_window else None,
+                vectors=clause.vectors or vectors,
                 source=clause.source,
             ),
             clause.span,
         )
+
+    def _time(self, clause: StreamClause) -> str:
+        """The column of its time: as the text says, as was given beside it, or ``ts``."""
+        known = self._given.get(clause.source, "")
+        return clause.wattr or (known.ts if isinstance(known, Stream) else known) or "ts"
 
     def _settings(self, allowed: Sequence[str], what: str) -> dict[str, Any]:
         """The options behind WITH, which must be ones of this kind of query."""
@@ -152,7 +156,12 @@ class Reader:
                 raise self._error(msg, clause.dratio.span)
             ratio = clause.dratio.value
             options["goal"] = self._made(lambda: DropRatio(ratio), clause.dratio.span)
-        stream = self._made(lambda: self._bare(clause), clause.span)
+        stream = self._made(
+            lambda: Stream(
+                clause.name, self._time(clause), vectors=clause.vectors, source=clause.source
+            ),
+            clause.span,
+        )
         select = self._select(by, qualified=False)
         return self._made(
             lambda: window(
@@ -165,13 +174,6 @@ class Reader:
             ),
             self._said.span,
         )
-
-    def _bare(self, clause: StreamClause) -> Stream:
-        """The stream of a window, which has its window elsewhere."""
-        given = self._given.get(clause.source, "")
-        known = given.ts if isinstance(given, Stream) else given
-        ts = clause.wattr or known or "ts"
-        return Stream(clause.name, ts, vectors=clause.vectors, source=clause.source)
 
     # ---- several
 

@@ -1,0 +1,196 @@
+"""``slackwater replay``: a query over recorded streams, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from slackwater.cli.console import (
+    Arrival,
+    Inputs,
+    Json,
+    On,
+    Ts,
+    Where,
+    Window,
+    bar,
+    out,
+    print_figures,
+    print_json,
+)
+from slackwater.cli.goal_option import GoalText, RecallShort, SlackShort, asked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from slackwater.cli.recordings import Recording
+    from slackwater.engine.metrics import Metrics
+    from slackwater.engine.replay import Run
+    from slackwater.lab.figures import Line
+    from slackwater.units import Duration
+
+_STEPS = ("reading the streams", "replaying them", "comparing with the truth", "writing")
+
+
+class Replayed(NamedTuple):
+    """What came of a replay."""
+
+    results: pa.Table
+    lines: list[Line]
+    truth: str  # who computed it
+
+
+def replay(
+    inputs: Inputs,
+    goal: GoalText = None,
+    recall: RecallShort = None,
+    slack: SlackShort = None,
+    over: Annotated[
+        str | None,
+        typer.Option(help="Over which time recall is measured; that of the goal, or what fits."),
+    ] = None,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Write the results to this file: .parquet, .csv or .json (a line each)."
+        ),
+    ] = None,
+    window: Window = None,
+    on: On = None,
+    where: Where = None,
+    ts: Ts = "ts",
+    arrival: Arrival = None,
+    json: Json = False,
+) -> None:
+    """Run a query over recorded streams in this process, without Spark."""
+    from slackwater.cli.recordings import recording_of
+    from slackwater.cli.result_file import check_suffix, write
+    from slackwater.lab.figures import sheet
+
+    if target is not None:
+        check_suffix(target)
+    wanted = asked(goal, recall, slack)
+    with bar("replay", quiet=json) as tell:
+        tell(_STEPS[0], 0, len(_STEPS))
+        recording = recording_of(inputs, ts, window, on, where, arrival)
+        if wanted is not None:
+            recording = _with_goal(recording, wanted)
+        tell(_STEPS[1], 1, len(_STEPS))
+        run = _run(recording)
+        tell(_STEPS[2], 2, len(_STEPS))
+        done = _measured(recording, run, over)
+        tell(_STEPS[3], 3, len(_STEPS))
+        if target is not None:
+            write(done.results, target)
+    if json:
+        print_json(sheet("replay", None, done.lines) | {"oracle": done.truth})
+    else:
+        print_figures(f"{recording.title}, {_told(recording.query.goal)}", done.lines)
+        out().print(f"The truth is by {done.truth}.", highlight=False)
+    if target is not None:
+        typer.echo(f"written: {target}", err=True)
+
+
+def _with_goal(recording: Recording, wanted: Any) -> Recording:
+    from dataclasses import replace
+
+    from slackwater.cli.jobgoal import goal_of
+    from slackwater.cli.tables import Table
+
+    query = recording.query
+    table = Table("the command line:", {"goal": wanted})
+    made = goal_of(table, query.unit)
+    return recording._replace(query=table.checked(lambda: replace(query, goal=made)))
+
+
+def _told(goal: Any) -> str:
+    """The goal with the options that are not as usual."""
+    from dataclasses import MISSING, fields
+
+    given = [
+        str(getattr(goal, f.name)) if f.default is MISSING else f"{f.name}={getattr(goal, f.name)}"
+        for f in fields(goal)
+        if getattr(goal, f.name) != f.default
+    ]
+    return f"{type(goal).__name__}({', '.join(given)})"
+
+
+def _run(recording: Recording) -> Any:
+    query: Any = recording.query  # one that needs an arrival says so itself
+    return query.replay(recording.tables, recording.arrival)
+
+
+# ---- how good it was
+
+
+def _measured(recording: Recording, run: Any, over: Duration | None) -> Replayed:
+    from slackwater.cli.jobfile import Sink
+    from slackwater.cli.judgement import judge
+    from slackwater.cli.written import columns_of
+    from slackwater.lab.oracle import EMBEDDED, exact
+    from slackwater.query import Query
+
+    query = recording.query
+    if isinstance(query, Query):
+        lines = _of_join(run, over)
+        truth = EMBEDDED
+    else:
+        true = exact(query, recording.tables)
+        columns = columns_of(Sink("parquet", None, {}, (), ()), true.table, marks_late=False)
+        lines, truth = judge(query, true, columns, run.results).lines, true.oracle
+    return Replayed(run.results, [*lines, *_accounting(run.metrics)], truth)
+
+
+def _of_join(run: Run, over: Duration | None) -> list[Line]:
+    """Recall, K and latency against the full join."""
+    from slackwater.goal import Recall
+    from slackwater.lab.advice import fitting_period
+    from slackwater.lab.figures import Line
+
+    query, goal = run.query, run.query.goal
+    slacks = run.output.slacks
+    span = run.output.top - slacks[0][0] if slacks else 0
+    gamma, period = 0.95, over or fitting_period(span, query.unit)
+    if isinstance(goal, Recall):
+        gamma, period = goal.target, over or goal.over
+    report = run.report(gamma, period)
+    lines = [
+        Line("results", report.produced, "results"),
+        Line("true results", report.true, "results"),
+        Line("recall", round(report.recall, 6), "share"),
+    ]
+    if report.measurements.num_rows:
+        lines.append(Line(f"Φ({gamma:g}) over {period}", round(report.phi, 6), "share"))
+    if report.precision is not None and report.precision < 1:
+        lines.append(Line("precision", round(report.precision, 6), "share"))
+    lines += [
+        Line("average K", round(report.average_slack, 3), query.unit),
+        Line("average latency", round(report.average_latency, 3), query.unit),
+        Line("95 % latency", round(report.latency_95, 3), query.unit),
+    ]
+    if report.average_wait is not None:
+        lines.append(Line("average wait", round(report.average_wait, 3), query.unit))
+    lines.append(Line("results lost", run.metrics.lost, "results"))
+    if run.metrics.lost_unknown:
+        lines.append(Line("events of unknown loss", run.metrics.lost_unknown, "events"))
+    return lines
+
+
+def _accounting(metrics: Metrics) -> list[Line]:
+    """Every row has one fate."""
+    from slackwater.lab.figures import Line
+
+    fates = {
+        "in order": metrics.in_order,
+        "late, kept": metrics.late_kept,
+        "late, dropped": metrics.late_dropped,
+        "waiting": metrics.buffered,
+        "shed": metrics.shed,
+    }
+    lines = [Line("rows in", metrics.arrivals, "rows")]
+    lines += [Line(f"  {name}", n, "rows") for name, n in fates.items()]
+    lines += [Line(f"  rejected: {why}", n, "rows") for why, n in metrics.rejected.items()]
+    total = sum(fates.values()) + sum(metrics.rejected.values())
+    return [*lines, Line("rows without a fate", metrics.arrivals - total, "rows", ceiling=0)]

@@ -1,0 +1,115 @@
+"""`slackwater explain`: jobs in words, and how much they keep."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from recorded import figures, slackwater, write_job
+
+
+def explained(*arguments):
+    result = slackwater("explain", *arguments)
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    return " ".join(result.stdout.split())
+
+
+def test_a_join_in_words(tmp_path):
+    asked = '[join]\non = "k"\nwhere = "abs(a.v - b.v) < 1"\ngoal = {recall = 0.9}\nlate = "emit"'
+    said = explained(write_job(tmp_path, asked=asked, more="shards = 4"))
+    for words in (
+        "A join of 2 streams, a, b",
+        "an event finds partners for 1 second",
+        "Equal keys: a and b by k.",
+        "compiled to native code; a part is tried as soon as its streams are there: "
+        "abs(a.v - b.v) < 1 (a and b)",
+        "a hash table by key (k)",
+        "4 shards: a, b by k.",
+        "At least 0.9 of the true results over any 1 minute",
+        "kept beyond their window for the largest lateness so far",
+        "Late results are emitted too, marked in the column late.",
+        "May change: goal, late, retention, shed, strict",
+        "Must not: on, where, select, bounds, slide",
+    ):
+        assert words in said
+
+
+def test_streams_that_no_key_ties_are_copied(tmp_path):
+    asked = '[join]\nwhere = "abs(a.v - b.v) <= 1"\nshed = "adaptive"'
+    file = write_job(tmp_path, asked=asked, more="shards = 3")
+    said = explained(file)
+    assert "No key ties a and b" in said
+    assert "basic windows sorted by v: partners by bisection" in said
+    assert "3 shards: a by row; b copied to each." in said
+    assert "Each event of b is kept 3 times" in said
+    plan = json.loads(slackwater("explain", file, "--json").stdout)["plan"]
+    assert (plan["kind"], plan["copied"]) == ("join", ["b"])
+    assert "Shards" in plan["words"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "words"),
+    [
+        ("window", None, ["for each k: n = count(), most = max(v)", "2 s long, ending each 1 s"]),
+        ("window", '[window]\nrange = 9\nselect = {n = "count()"}', ["1 shard: there are no gr"]),
+        ("aggregate", None, ["Each window is told 200 ms after its end", "guessed (ours)"]),
+        ("aggregate", None, ["the exact value follows", "May change: compensate, confidence"]),
+        ("join", '[join]\non = "k"\nretention = "5 s"', ["window for 5 s (retention)", "K is 0"]),
+        ("join", '[join]\non = "k"\ngoal = "max-slack"', ["K is the largest delay so far"]),
+    ],
+)
+def test_every_kind_of_job_can_be_explained(tmp_path, kind, asked, words):
+    said = explained(write_job(tmp_path, kind, asked))
+    for text in words:
+        assert text in said
+
+
+def test_rates_and_delays_become_bytes(tmp_path):
+    file = write_job(tmp_path)
+    rates = ("--rate", "a=1000/s, b=60/min", "--delay", "2 s", "--json")
+    told = figures(slackwater("explain", file, *rates), "explain")
+    # a second of window, 300 ms of slack, two seconds for late ones
+    assert (told["a: kept for"], told["a: rows kept"], told["b: rows kept"]) == (3.3, 3_300, 3.3)
+    assert told["a: row"] == 4 * 8
+    assert told["a: state"] == pytest.approx(3_300 * 32 * 0.37)
+    assert told["a: memory"] == 3_300 * (32 + told["a: beside the row"])
+    assert "--rate and --delay turn this into bytes" in explained(file)
+
+
+def test_what_an_event_takes_beside_its_row_is_what_the_engine_says(tmp_path):
+    from slackwater.cli.jobfile import read_job
+    from slackwater.cli.recordings import of_job
+    from slackwater.cli.state_estimate import kept
+    from slackwater.engine.engine import Engine
+
+    job = read_job(write_job(tmp_path, asked='[join]\non = "k"\nwhere = "a.v < b.v"'))
+    schemas = {name: table.schema for name, table in of_job(job).tables.items()}
+    log = Engine(job.query, schemas).log
+    assert kept(job, [1, 1], {}, None)[0].bookkeeping == log.bytes_per_event + 16
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rate", "c=1000/s"], '--rate must be like "a=1000/s" for streams a, b, got'),
+        (["--rate", "a=fast"], "--rate must be like"),
+        (["--rate", "a=5/fortnight"], "--rate must be like"),
+        (["--delay", "long"], "--delay must be like '5 seconds'"),
+    ],
+)
+def test_a_bad_request_exits_with_2(tmp_path, options, message):
+    result = slackwater("explain", write_job(tmp_path), *options)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+
+
+def test_spark_is_not_needed(tmp_path):
+    code = (
+        "import sys; from slackwater.cli import app; "
+        "app(['explain', sys.argv[1], '--json'], standalone_mode=False); "
+        "sys.exit('pyspark' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(write_job(tmp_path))]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
