@@ -22,7 +22,7 @@ from slackwater.goal import (
     Recall,
     Slack,
 )
-from slackwater.query import Query, Tuples
+from slackwater.query import Query, Stream, Tuples
 from slackwater.shed import Harvest
 from slackwater.spark.partitioning import Partitioning
 from slackwater.window_query import AnyQuery, WindowQuery
@@ -42,7 +42,7 @@ def sections(job: JobFile, partitioning: Partitioning) -> list[Section]:
     query = job.query
     return [
         ("What runs", [_what(query), *_how_it_runs(job)]),
-        ("Streams", [_stream(query, source) for source in job.sources]),
+        ("Streams", [_stream(query, stream, job.source_of(stream)) for stream in query.streams]),
         ("Condition", _condition(query)),
         ("Windows and indexes", _indexes(query)),
         ("Shards", _shards(query, partitioning)),
@@ -64,6 +64,8 @@ def _what(query: AnyQuery) -> str:
         by = f", for each {_listed(query.by)}" if query.by else ""
         return f"Aggregates over the join of {named} in each window{by}: {_selected(query)}."
     what = "how many there are by result time" if query.select == "count" else "all columns of all"
+    if query.listed:
+        what = f"the columns {_listed([name for name, _ in query.listed])}"
     return f"A join of {len(query.streams)} streams, {named}; results have {what}."
 
 
@@ -86,15 +88,14 @@ def _how_it_runs(job: JobFile) -> list[str]:
     return [f"It {trigger}; {end}.", f"Results go to {into}."]
 
 
-def _stream(query: AnyQuery, source: Source) -> str:
-    stream = query.streams[query.names.index(source.name)]
+def _stream(query: AnyQuery, stream: Stream, source: Source) -> str:
     where = f" {_near(source.path)}" if source.path else ""
     reach = ""
     if isinstance(query, Query):
         reach = f"; an event finds partners for {_length(stream.window)}"
     more = [what for what in ("select", "where") if getattr(source, what)]
     sql = f"; behind the SQL of its {' and '.join(more)}" if more else ""
-    return f"{source.name}: {source.format}{where}, in time by {stream.ts}{reach}{sql}."
+    return f"{stream.name}: {source.format}{where}, in time by {stream.ts}{reach}{sql}."
 
 
 def _length(window: Any) -> str:

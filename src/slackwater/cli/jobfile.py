@@ -87,6 +87,10 @@ class JobFile:
     cores: int | None
     settings: dict[str, str]  # of Spark
 
+    def source_of(self, stream: Stream) -> Source:
+        """Where a stream comes from."""
+        return next(source for source in self.sources if source.name == stream.source)
+
 
 def read_job(file: Path) -> JobFile:
     """The job in `file`, or an error that says what is wrong with it."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from slackwater.cli.jobfile import JobFile, Source, read_job
 from slackwater.cli.tables import JobFileError
 from slackwater.joining import join
-from slackwater.query import Stream
+from slackwater.query import Stream, by_stream
 from slackwater.window_query import AnyQuery
 
 FORMATS = ("parquet", "csv", "json")
@@ -59,7 +59,8 @@ def recording_of(
 def of_job(job: JobFile) -> Recording:
     """The streams of a job."""
     tables = {source.name: _of_source(job.file, source) for source in job.sources}
-    return Recording(job.name, job.query, tables, job.options["arrival"])
+    named = by_stream(job.query.streams, tables)
+    return Recording(job.name, job.query, named, job.options["arrival"])
 
 
 def of_files(

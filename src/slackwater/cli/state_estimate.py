@@ -75,15 +75,13 @@ def kept(
 ) -> list[Kept]:
     """What is kept of each stream, if events are at most `delay` late."""
     return [
-        _kept(job, source, copies[s], per_s.get(source.name), delay)
-        for s, source in enumerate(job.sources)
+        _kept(job, s, copies[s], per_s.get(name), delay) for s, name in enumerate(job.query.names)
     ]
 
 
-def _kept(job: JobFile, source: Source, copies: int, rate: float | None, delay: int | None) -> Kept:
+def _kept(job: JobFile, s: int, copies: int, rate: float | None, delay: int | None) -> Kept:
     query = job.query
     per_second = 1000 if query.unit == "ms" else 1_000_000
-    s = query.names.index(source.name)
     window, beyond = _lengths(query, s, delay)
     seconds = None
     if window is not None and beyond is not None:
@@ -92,7 +90,8 @@ def _kept(job: JobFile, source: Source, copies: int, rate: float | None, delay: 
     stream = query.streams[s]
     if isinstance(query, Query) and isinstance(stream.window, Tuples):
         rows = float(stream.window.count)
-    return Kept(source.name, seconds, rows, row_bytes(source), _bookkeeping(query, s), copies)
+    width = row_bytes(job.source_of(stream))
+    return Kept(stream.name, seconds, rows, width, _bookkeeping(query, s), copies)
 
 
 def _lengths(query: Any, s: int, delay: int | None) -> tuple[int | None, int | None]:

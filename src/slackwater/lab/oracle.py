@@ -24,6 +24,7 @@ from slackwater.engine.report import truth
 from slackwater.engine.window_replay import replay as windows
 from slackwater.events import flat, time_in_units
 from slackwater.goal import NoSlack
+from slackwater.joins.projection import Projection
 from slackwater.kernels.records import I64
 from slackwater.lab.sql_condition import NotSqlError, as_sql
 from slackwater.lab.window_oracle import aggregates_by_sql, windows_by_sql
@@ -200,7 +201,11 @@ def _results(query: Query, tables: Mapping[str, pa.Table], members: pa.Table) ->
         counted = pa.table({RESULT_TS: time}).group_by(RESULT_TS).aggregate([([], "count_all")])
         return counted.rename_columns([RESULT_TS, "n"])
     columns = {RESULT_TS: time}
-    for s, name in enumerate(query.names):
-        rows = tables[name].take(members.column(f"r{s}"))
+    rows_of = [tables[name].take(members.column(f"r{s}")) for s, name in enumerate(query.names)]
+    if query.listed:
+        projection = Projection(query, schemas)
+        named = zip(projection.fields, projection.of_members(rows_of), strict=True)
+        return pa.table(columns | {field.name: column for field, column in named})
+    for name, rows in zip(query.names, rows_of, strict=True):
         columns |= {f"{name}_{column}": rows.column(column) for column in rows.column_names}
     return pa.table(columns)
