@@ -168,6 +168,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         total.max_lateness = max(total.max_lateness, int(behind.max(initial=0)))
         return np.asarray(is_lost)
 
+    def _delays(self, place: I64) -> I64:
+        """Behind the clock of arrivals."""
+        return self.log.arrival[place] - self.log.ts[place]
+
     # ---- instants
 
     def _instant_from(self, now: int) -> int:

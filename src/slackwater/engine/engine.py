@@ -57,6 +57,8 @@ class Engine(ShardEngine[Query, Reorder]):
         super().__init__(query, schemas, Shape.of(query, given), conditions.columns)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
+        if self.statistics is not None:
+            self.recent = None  # they have all delays
         self.reorder = Reorder(
             len(query.streams),
             self.controller.start,

@@ -63,6 +63,7 @@ class RecallController(RecallSeeker):
         self._begun = BEFORE  # the join's clock when K was first chosen
         self._since = BEFORE  # the join's clock at the last boundary
         self._predicted = 0.0  # the share that should be lost since
+        self.scale = 1.0  # by which the loss of the model was mistaken when K was chosen last
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of some periods."""
@@ -83,6 +84,7 @@ class RecallController(RecallSeeker):
             self._since = clock
         self._model.learn(known.delays)
         measured = self._measured(known.results, interval)
+        self.scale = measured.scale
         slack = self._model.smallest_slack(1.0 - self._allowed(measured))
         self._predicted = 1.0 - self._model.recall(slack)
         return slack
@@ -143,12 +145,16 @@ class RecallController(RecallSeeker):
 
     def state(self) -> dict[str, Any]:
         """What it predicted last, and since when."""
-        return {"begun": self._begun, "since": self._since, "predicted": self._predicted}
+        return {
+            "begun": self._begun, "since": self._since, "predicted": self._predicted,
+            "scale": self.scale,
+        }  # fmt: skip
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._begun, self._since = state["begun"], state["since"]
         self._predicted = state["predicted"]
+        self.scale = state.get("scale", 1.0)  # versions before did not tell
 
 
 def _blocks(row: F64, n: int) -> F64:
