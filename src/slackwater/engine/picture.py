@@ -26,13 +26,12 @@ from slackwater.engine.base import AnyEngine
 from slackwater.engine.engine import Engine
 from slackwater.events import flat, time_in_units
 from slackwater.goal import Recall
-from slackwater.goals.model import RecallModel
+from slackwater.goals.controller import RecallSeeker
 from slackwater.goals.recall import RecallController
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.shed import Harvest
 from slackwater.stats.recent import EDGES, OCTAVES, octaves
 from slackwater.stats.statistics import Statistics
-from slackwater.units import to_units
 
 Sketch = dict[str, Any]
 Picture = dict[str, Any]
@@ -125,12 +124,11 @@ def _recent_results(engine: Engine) -> tuple[float, float]:
 
     What load shedding leaves out is missing as much as what came too late.
     """
-    goal, known, clock = engine.query.goal, engine.statistics, engine.join.time
-    if not isinstance(goal, Recall) or known is None or clock == BEFORE:
+    seeker, known, clock = engine.controller, engine.statistics, engine.join.time
+    if not isinstance(seeker, RecallSeeker) or known is None or clock == BEFORE:
         return 0.0, 0.0
     end = clock // known.every * known.every
-    over = to_units(goal.over, engine.query.unit, "over")
-    produced, lost = known.results.between(end - over, end)[:2].sum(axis=1).tolist()
+    produced, lost = known.results.between(end - seeker.over, end)[:2].sum(axis=1).tolist()
     kept = 1.0 if engine.shedder is None else engine.shedder.kept
     return kept * produced, produced + lost
 
@@ -141,16 +139,13 @@ def _curve(engine: Engine, known: Statistics) -> Sketch:
     explained = goal.model in _MODELS if isinstance(goal, Recall) else True
     if not explained or not any(delays.counts):
         return {}
-    model = RecallModel(engine.query)
-    model.learn(delays)
+    engine.model.learn(delays)
     controller = engine.controller
     scale = controller.scale if isinstance(controller, RecallController) else 1.0
     slacks = _ladder(delays.finest, delays.largest * delays.granularity)
     chosen = engine.reorder.slack
-    recalls = [
-        round(min(max(1.0 - scale * (1.0 - model.recall(slack)), 0.0), 1.0), 6)
-        for slack in (*slacks, chosen)
-    ]
+    modelled = np.array([engine.model.recall(slack) for slack in (*slacks, chosen)])
+    recalls = (1.0 - scale * (1.0 - modelled)).clip(0.0, 1.0).round(6).tolist()
     points = [[slack, recall] for slack, recall in zip(slacks, recalls, strict=False)]
     return {"curve": points, "chosen": [chosen, recalls[-1]]}
 

@@ -19,7 +19,7 @@ from slackwater.engine.checks import REASONS
 from slackwater.engine.commands import Command
 from slackwater.engine.engine import Engine
 from slackwater.engine.load import LoadMeter
-from slackwater.engine.metrics import StreamMetrics
+from slackwater.engine.metrics import Metrics, StreamMetrics
 from slackwater.engine.output import Output
 from slackwater.engine.picture import picture
 from slackwater.engine.replay import at_once, recorded
@@ -92,6 +92,7 @@ def lines(
         made = output.table if results or isinstance(query, AggregateQuery) else None
         if results and made is not None:
             results(made)
+        metrics = engine.metrics()
         yield {
             "event": "batch",
             **head,
@@ -99,8 +100,8 @@ def lines(
             "timestamp": None,
             "rows": 0 if step is None else len(step.stream),
             "duration_ms": round(1000 * seconds, 3),
-            "balanced": engine.metrics().is_balanced,
-            "metrics": told(engine, refused)
+            "balanced": metrics.is_balanced,
+            "metrics": told(metrics, engine.query, refused)
             | {
                 "picture": picture(engine, made),
                 "commands": [command.as_dict() for command in obeyed],
@@ -122,14 +123,13 @@ def asked(query: AnyQuery, control: bool = False) -> dict[str, Any]:
     }
 
 
-def told(engine: AnyEngine, refused_commands: int = 0) -> dict[str, Any]:
+def told(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -> dict[str, Any]:
     """The metrics of an engine that is alone, under the names that Spark observes them by."""
-    metrics, goal = engine.metrics(), engine.query.goal
-    shed = metrics.shedding
+    goal, shed = query.goal, metrics.shedding
     missed = 0 if shed is None else shed.missed
     true = metrics.produced + metrics.lost + missed
     throttle = 1.0 if shed is None else shed.throttle
-    has_recall = isinstance(engine, Engine) and true > 0
+    has_recall = isinstance(query, Query) and true > 0
     return {
         **{name: getattr(metrics, name) for name in _COUNTS},
         "behind": 0,

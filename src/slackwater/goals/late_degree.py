@@ -93,14 +93,14 @@ class LateDegreeController(RecallSeeker):
 
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
-        self._decay, self._overall = goal.decay, goal.overall
+        self._decay, self.overall = goal.decay, goal.overall
         self._streams, self._lengths = query.streams, query.lengths
         self._width = self._granularity  # of the buckets of the records
         self._record = np.zeros((2, BUCKETS))  # R of Alg. 3
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of the last period."""
-        return Statistics(query, self.every, self._granularity, self._over)
+        return Statistics(query, self.every, self._granularity, self.over)
 
     def next_slack(self, interval: Interval) -> int:
         """Alg. 2, then Alg. 4."""
@@ -146,10 +146,10 @@ class LateDegreeController(RecallSeeker):
     def _wanted(self, interval: Interval) -> float:
         """The quality that the next interval needs."""
         known = interval.statistics
-        if not self._overall or interval.join_time == BEFORE:
+        if not self.overall or interval.join_time == BEFORE:
             return self._target
         end = interval.join_time // self.every * self.every
-        produced, lost = known.results.between(end - self._over, end)[:2]
+        produced, lost = known.results.between(end - self.over, end)[:2]
         true = float(produced.sum() + lost.sum())
         if true == 0:
             return self._target

@@ -37,7 +37,7 @@ class PdController(RecallSeeker):
 
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
-        self._overall = goal.overall
+        self.overall = goal.overall
         self._kp, self._kd = (to_units(gain, query.unit, "gains") for gain in goal.gains)
         lengths = [n for n in query.lengths if n is not None]
         self._window = max(lengths, default=self.every)
@@ -48,7 +48,7 @@ class PdController(RecallSeeker):
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of the last period and window."""
-        keep = self._over + self._window
+        keep = self.over + self._window
         return Statistics(query, self.every, self._granularity, keep)
 
     def next_slack(self, interval: Interval) -> int:
@@ -73,11 +73,11 @@ class PdController(RecallSeeker):
         if clock == BEFORE:
             return None
         end = (clock - self._window) // self.every * self.every
-        begin = max(self._measured, end - self._over)
+        begin = max(self._measured, end - self.over)
         if end <= begin:
             return None
         self._measured = end
-        if self._overall:
+        if self.overall:
             produced, lost = float(known.produced), float(known.lost)
         else:
             produced, lost = known.results.between(begin, end)[:2].sum(axis=1).tolist()

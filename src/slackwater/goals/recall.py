@@ -53,13 +53,13 @@ class RecallController(RecallSeeker):
         self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
         self._on_the_safe_side = (1.0 + goal.confidence) / 2
         self._model = RecallModel(query)
-        self._period = self._over // self.every  # in intervals
+        self._period = self.over // self.every  # in intervals
         self._block = min(_BLOCK, self._period)
         self._memory = self._intervals(_MEMORY) * self.every
         # A late event loses results for as long as a window reaches back.
-        self._settling = max((n for n in query.lengths if n is not None), default=self._over)
+        self._settling = max((n for n in query.lengths if n is not None), default=self.over)
         # What was spent matters as far as it is still in the period that is judged next.
-        self._gain = _GAIN * max(0.0, 1.0 - (self._settling + self.every) / self._over)
+        self._gain = _GAIN * max(0.0, 1.0 - (self._settling + self.every) / self.over)
         self._begun = BEFORE  # the join's clock when K was first chosen
         self._since = BEFORE  # the join's clock at the last boundary
         self._predicted = 0.0  # the share that should be lost since

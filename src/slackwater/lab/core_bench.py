@@ -8,6 +8,7 @@ they work: fixed costs rule there, so nothing has to be reached.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +20,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.engine import telling
 from slackwater.engine.engine import Engine
 from slackwater.engine.metrics import Metrics
+from slackwater.engine.picture import picture, sketch
 from slackwater.engine.replay import recorded
 from slackwater.events import Batch
 from slackwater.goal import NoSlack, Recall, Slack
@@ -39,6 +42,7 @@ from slackwater.shedding import setting as harvest
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
 _QUICK = 50  # so many times less data
+_MICRO_BATCH = 100_000  # rows
 
 
 @dataclass(frozen=True)
@@ -223,6 +227,33 @@ def _goal(setting: Setting) -> Iterator[Line]:
     yield Line("all bookkeeping of a goal: time", slower, "times", ceiling=setting.at_most(1.2))
 
 
+def _lines(setting: Setting) -> Iterator[Line]:
+    """What the pictures in metrics lines cost a join: one per micro-batch, of a goal that learns.
+
+    Both times are of the same run, because their difference is smaller than that of two runs.
+    """
+    query, tables = _pairs(setting, "*")
+    query = replace(query, goal=Recall(0.95))
+    batch, _ = recorded(query, tables, "arrival")
+    schemas = dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
+    best, size = float("inf"), 0
+    for _ in range(1 + setting.runs):  # the first is the warm-up
+        engine = Engine(query, schemas)
+        working, drawing = 0.0, 0.0
+        for part in batch.slices(setting.size(_MICRO_BATCH)):
+            begin = perf_counter()
+            engine.feed(part).table  # noqa: B018  making it is part of the work
+            fed = perf_counter()
+            json.dumps(sketch(engine))
+            working += fed - begin
+            drawing += perf_counter() - fed
+        best = min(best, (working + drawing) / working)
+        told = telling.told(engine.metrics(), query) | {"picture": picture(engine)}
+        size = len(json.dumps(told))
+    yield Line("metrics lines: time", _round(best), "times", ceiling=setting.at_most(1.01))
+    yield Line("metrics lines: size", size, "bytes", ceiling=setting.at_most(8_192))
+
+
 def _adaptation(setting: Setting) -> Iterator[Line]:
     """How long a controller takes to choose K; four streams, delays of up to 20 s."""
     tables = star_streams(1 if setting.quick else 30, setting.seed)
@@ -351,6 +382,7 @@ CASES = (
     Case("D×3 of ICDE16", _dx3),
     Case("a condition on each pair", _condition),
     Case("a goal beside a fixed slack", _goal),
+    Case("pictures of a join", _lines),
     Case("choosing K", _adaptation),
     Case("a window over one stream", _sliding),
     Case("a long slack buffer", _slack_buffer),
