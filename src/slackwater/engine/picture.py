@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from itertools import zip_longest
 from typing import Any
 
@@ -30,6 +31,7 @@ from slackwater.goals.controller import RecallSeeker
 from slackwater.goals.recall import RecallController
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.shed import Harvest
+from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.recent import EDGES, OCTAVES, octaves
 from slackwater.stats.statistics import Statistics
 
@@ -93,7 +95,8 @@ def _of_join(engine: Engine, leads: dict[str, int]) -> Sketch:
     if getattr(engine.query.goal, "synchronize", True):
         said["lead"] = max(leads.values(), default=0)
     if known is not None:
-        said["lead"] = int(known.delays.leads().max()) * known.delays.granularity
+        engine.model.learn(known.delays)
+        said["lead"] = engine.model.lead
         said |= _curve(engine, known)
     return said
 
@@ -106,17 +109,30 @@ def _delays(engine: AnyEngine, counted: Sequence[bool]) -> dict[str, list[int]]:
         assert isinstance(engine, Engine)
         assert engine.statistics is not None
         known = engine.statistics.delays
-        used = known.top + 1
-        octave = octaves(np.arange(used) * known.granularity)  # a bucket ends at its largest delay
-        starts = np.flatnonzero(np.diff(octave, prepend=-1))
-        counts = np.zeros((len(known.histogram), OCTAVES), np.int64)
-        counts[:, octave[starts]] = np.add.reduceat(known.histogram[:, :used], starts, axis=1)
-    return {name: _trimmed(counts[s]) for s, name in enumerate(engine.query.names) if counted[s]}
+        used = known.histogram[:, : known.top + 1]
+        starts, octave = _octave_starts(known.granularity)
+        n = int(np.searchsorted(starts, used.shape[1]))
+        counts = np.zeros((len(used), OCTAVES), np.int64)
+        counts[:, octave[:n]] = np.add.reduceat(used, starts[:n], axis=1)
+    return {
+        name: _trimmed(counts[s].tolist())
+        for s, name in enumerate(engine.query.names)
+        if counted[s]
+    }
 
 
-def _trimmed(counts: I64) -> list[int]:
-    seen = np.flatnonzero(counts)
-    return [int(n) for n in counts[: seen[-1] + 1]] if len(seen) else []
+@cache
+def _octave_starts(granularity: int) -> tuple[I64, I64]:
+    """The buckets with which octaves begin, and these; a bucket ends at its largest delay."""
+    octave = octaves(np.arange(BUCKETS) * granularity)
+    starts = np.flatnonzero(np.diff(octave, prepend=-1))
+    return starts, octave[starts]
+
+
+def _trimmed(counts: list[int]) -> list[int]:
+    while counts and not counts[-1]:
+        counts.pop()
+    return counts
 
 
 def _recent_results(engine: Engine) -> tuple[float, float]:
@@ -139,10 +155,9 @@ def _curve(engine: Engine, known: Statistics) -> Sketch:
     explained = goal.model in _MODELS if isinstance(goal, Recall) else True
     if not explained or not any(delays.counts):
         return {}
-    engine.model.learn(delays)
     controller = engine.controller
     scale = controller.scale if isinstance(controller, RecallController) else 1.0
-    slacks = _ladder(delays.finest, delays.largest * delays.granularity)
+    slacks = _ladder(delays.finest, engine.model.largest)
     chosen = engine.reorder.slack
     modelled = np.array([engine.model.recall(slack) for slack in (*slacks, chosen)])
     recalls = (1.0 - scale * (1.0 - modelled)).clip(0.0, 1.0).round(6).tolist()
