@@ -259,9 +259,12 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
     def _sample(self, recent: RecentDelays, begin: int, end: int) -> None:
         """Take a sample of the delays of these arrivals."""
         log = self.log
-        place = sampled(begin, end) - log.base
-        place = place[log.keys[place, 0] != NONE]  # ticks are no events
-        recent.take(place + log.base, log.stream[place], self._delays(place))
+        for part in sampled(begin, end):
+            place = part.number - log.base
+            real = log.keys[:, 0][place] != NONE  # ticks are no events
+            if not real.all():
+                place = place[real]
+            recent.take(part, log.stream[place], self._delays(place))
 
     def _delays(self, place: I64) -> I64:
         """How late the events at these places of the log were."""
