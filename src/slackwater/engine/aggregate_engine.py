@@ -170,7 +170,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     def _delays(self, place: I64) -> I64:
         """Behind the clock of arrivals."""
-        return np.maximum(0, self.log.arrival[place] - self.log.ts[place])
+        return (self.log.arrival[place] - self.log.ts[place]).clip(0)
 
     # ---- instants
 
