@@ -84,6 +84,13 @@ def test_a_picture_is_saved_with_the_engine(name):
     engine, _ = fed(query)
     schemas = dict(zip(query.names, engine.schemas, strict=True))
     assert sketch(restore(engine.snapshot(), query, schemas)) == sketch(engine)
+    batch = batch_of(query)
+    first, rest = batch.cut([len(batch.stream) // 2, len(batch.stream)])
+    half = engine_of(query, batch)
+    half.feed(first)
+    again = restore(half.snapshot(), query, schemas)
+    again.feed(rest)
+    assert sketch(again) == sketch(engine)
 
 
 @pytest.mark.parametrize("name", QUERIES)

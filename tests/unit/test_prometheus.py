@@ -133,7 +133,7 @@ def test_what_is_not_known_is_left_out():
     assert "slackwater_recall_target_ratio" not in fixed
     assert "slackwater_recall_recent_ratio" not in fixed
     assert "slackwater_delay_seconds" in fixed
-    assert exposition({}) == ""
+    assert exposition({}) == exposition({"q": {"event": "started", "query": None}}) == ""
 
 
 def expressions(part):

@@ -129,7 +129,8 @@ def _leads(line: Line) -> Numbers:
 
 
 def _duration(line: Line) -> Numbers:
-    yield {}, line["duration_ms"] / 1_000
+    duration = line.get("duration_ms")
+    yield {}, None if duration is None else duration / 1_000
 
 
 def _balanced(line: Line) -> Numbers:

@@ -93,7 +93,7 @@ class LateDegreeController(RecallSeeker):
 
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
-        self._decay, self.overall = goal.decay, goal.overall
+        self._decay, self._overall = goal.decay, goal.overall
         self._streams, self._lengths = query.streams, query.lengths
         self._width = self._granularity  # of the buckets of the records
         self._record = np.zeros((2, BUCKETS))  # R of Alg. 3
@@ -146,7 +146,7 @@ class LateDegreeController(RecallSeeker):
     def _wanted(self, interval: Interval) -> float:
         """The quality that the next interval needs."""
         known = interval.statistics
-        if not self.overall or interval.join_time == BEFORE:
+        if not self._overall or interval.join_time == BEFORE:
             return self._target
         end = interval.join_time // self.every * self.every
         produced, lost = known.results.between(end - self.over, end)[:2]

@@ -37,7 +37,7 @@ class PdController(RecallSeeker):
 
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
-        self.overall = goal.overall
+        self._overall = goal.overall
         self._kp, self._kd = (to_units(gain, query.unit, "gains") for gain in goal.gains)
         lengths = [n for n in query.lengths if n is not None]
         self._window = max(lengths, default=self.every)
@@ -77,7 +77,7 @@ class PdController(RecallSeeker):
         if end <= begin:
             return None
         self._measured = end
-        if self.overall:
+        if self._overall:
             produced, lost = float(known.produced), float(known.lost)
         else:
             produced, lost = known.results.between(begin, end)[:2].sum(axis=1).tolist()

@@ -8,7 +8,6 @@ they work: fixed costs rule there, so nothing has to be reached.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine import telling
 from slackwater.engine.engine import Engine
 from slackwater.engine.metrics import Metrics
-from slackwater.engine.picture import picture, sketch
 from slackwater.engine.replay import recorded
 from slackwater.events import Batch
 from slackwater.goal import NoSlack, Recall, Slack
@@ -35,6 +32,7 @@ from slackwater.lab.aggregate_bench import Aggregates
 from slackwater.lab.figures import Line
 from slackwater.lab.harvest import random_case, seconds_of
 from slackwater.lab.overload import Workload, query_of
+from slackwater.lab.picture_bench import Pictures
 from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater.query import Query, Stream
 from slackwater.shed import Harvest
@@ -228,30 +226,14 @@ def _goal(setting: Setting) -> Iterator[Line]:
 
 
 def _lines(setting: Setting) -> Iterator[Line]:
-    """What the pictures in metrics lines cost a join: one per micro-batch, of a goal that learns.
-
-    Both times are of the same run, because their difference is smaller than that of two runs.
-    """
+    """What the pictures in metrics lines cost; those of a goal that learns have most to show."""
     query, tables = _pairs(setting, "*")
-    query = replace(query, goal=Recall(0.95))
-    batch, _ = recorded(query, tables, "arrival")
-    schemas = dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
-    best, size = float("inf"), 0
-    for _ in range(1 + setting.runs):  # the first is the warm-up
-        engine = Engine(query, schemas)
-        working, drawing = 0.0, 0.0
-        for part in batch.slices(setting.size(_MICRO_BATCH)):
-            begin = perf_counter()
-            engine.feed(part).table  # noqa: B018  making it is part of the work
-            fed = perf_counter()
-            json.dumps(sketch(engine))
-            working += fed - begin
-            drawing += perf_counter() - fed
-        best = min(best, (working + drawing) / working)
-        told = telling.told(engine.metrics(), query) | {"picture": picture(engine)}
-        size = len(json.dumps(told))
-    yield Line("metrics lines: time", _round(best), "times", ceiling=setting.at_most(1.01))
-    yield Line("metrics lines: size", size, "bytes", ceiling=setting.at_most(8_192))
+    pictures = Pictures(replace(query, goal=Recall(0.95)), tables, setting.size(_MICRO_BATCH))
+    for _ in range(setting.runs):
+        pictures.run()
+    ceiling = setting.at_most(1.01)
+    yield Line("metrics lines: time", _round(pictures.best), "times", ceiling=ceiling)
+    yield Line("metrics lines: size", pictures.size, "bytes", ceiling=setting.at_most(8_192))
 
 
 def _adaptation(setting: Setting) -> Iterator[Line]:
