@@ -143,7 +143,7 @@ def test_stored_events_are_those_that_a_restored_engine_finds(window):
         engine.feed(part)
         seen.append(engine.metrics().stored)
         assert seen[-1] == Engine.restore(engine.snapshot(), query, known).metrics().stored
-    assert max(seen) > 50
+    assert min(seen) > 40
 
 
 def test_a_hot_key_comes_out_in_pieces(monkeypatch):
