@@ -12,7 +12,8 @@ from slackwater.engine.engine import Engine
 from slackwater.engine.picture import merged, picture, sketch, told
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import engine_for, restore
-from slackwater.stats.recent import EDGES, RecentDelays, sampled
+from slackwater.kernels.records import KEY, NONE, STREAM
+from slackwater.stats.recent import EDGES, RecentDelays
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
 S = sw.Stream("a", "ts")
@@ -146,18 +147,22 @@ def test_delays_of_a_goal_that_learns_are_those_it_knows():
 
 
 def test_a_sample_goes_by_numbers_and_forgets():
-    numbers = [n for part in sampled(3_000, 600_000) for n in part.number]
-    cut = [n for a, b in pairwise(range(3_000, 600_001, 597)) for p in sampled(a, b)
-           for n in p.number]  # fmt: skip
-    assert numbers == cut
-    weight = sum(part.weight * len(part.number) for part in sampled(0, 600_000))
-    assert weight == pytest.approx(600_000, rel=0.01)
-    recent = RecentDelays(1)
-    for part in sampled(0, 600_000):  # delays were long once
-        delay = np.where(part.number < 200_000, 1_000, 3)
-        recent.take(part, np.zeros(len(delay), np.int64), delay)
-    assert np.flatnonzero(recent.counts[0]).tolist() == [2]
-    assert 2**17 <= recent.counts.sum() <= 2**18 + 2**10
+    n = 400_000
+    delays = np.where(np.arange(n) < 60_000, 1_000, 3)  # they were long once
+    events = np.zeros((n, 4), np.int64)
+    events[1::2, STREAM] = 1
+    events[:3_000, KEY] = NONE  # ticks
+    whole, cut = RecentDelays(2), RecentDelays(2)
+    whole.take(0, events, delays)
+    for begin, end in pairwise([*range(0, n, 997), n]):
+        cut.take(begin, events[begin:end], delays[begin:end])
+        if 3_000 < end <= 4_096:  # all of the first ones are in it, but for ticks
+            assert cut.counts.sum() == end - 3_000
+            assert cut.counts[:, 10].sum() == end - 3_000
+    assert whole.state() == cut.state()
+    assert np.flatnonzero(whole.counts.any(axis=0)).tolist() == [2]
+    spans = 2**17 + n % 2**17
+    assert whole.counts.sum(axis=1) == pytest.approx([spans / 2] * 2, rel=0.05)
 
 
 def test_the_recall_is_that_of_the_last_period_of_result_time():

@@ -168,9 +168,9 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         total.max_lateness = max(total.max_lateness, int(behind.max(initial=0)))
         return np.asarray(is_lost)
 
-    def _delays(self, place: I64) -> I64:
+    def _delays(self, own: slice) -> I64:
         """Behind the clock of arrivals."""
-        return (self.log.arrival[place] - self.log.ts[place]).clip(0)
+        return self.log.arrival[own] - self.log.ts[own]
 
     # ---- instants
 

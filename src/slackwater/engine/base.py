@@ -29,7 +29,7 @@ from slackwater.goal import Goal
 from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
 from slackwater.log import Log
 from slackwater.query import Query
-from slackwater.stats.recent import RecentDelays, sampled
+from slackwater.stats.recent import RecentDelays
 from slackwater.window_query import WindowQuery
 
 _AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
@@ -254,21 +254,12 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             self._output.slack(int(self.log.ts[0]), self.reorder.slack)
         yield from self._run(begin, end, piece)
         if self.recent is not None:
-            self._sample(self.recent, begin, end)
+            own = slice(begin - self.log.base, end - self.log.base)
+            self.recent.take(begin, self.log.records().event[own], self._delays(own))
 
-    def _sample(self, recent: RecentDelays, begin: int, end: int) -> None:
-        """Take a sample of the delays of these arrivals."""
-        log = self.log
-        for part in sampled(begin, end):
-            place = part.number - log.base
-            real = log.keys[:, 0][place] != NONE  # ticks are no events
-            if not real.all():
-                place = place[real]
-            recent.take(part, log.stream[place], self._delays(place))
-
-    def _delays(self, place: I64) -> I64:
-        """How late the events at these places of the log were."""
-        return self.log.delay[place]
+    def _delays(self, own: slice) -> I64:
+        """How late these events of the log were."""
+        return self.log.delay[own]
 
     def _count_rejects(self, rejected: Rejected) -> None:
         for s, reason in zip(rejected.stream.tolist(), rejected.reason.tolist(), strict=True):

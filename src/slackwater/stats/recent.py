@@ -13,11 +13,11 @@ arrivals, so it does not depend on how they are cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from slackwater.kernels import recent as kernels
 from slackwater.kernels.records import I64
 from slackwater.stats.buckets import dense, sparse
 
@@ -25,8 +25,7 @@ OCTAVES = 32
 EDGES = [0, *(2**i for i in range(OCTAVES - 1))]  # where each begins
 
 _ONE_IN = 127  # arrivals
-_CLUSTER = 8  # arrivals that are in the sample together: they are side by side in memory
-_IN_CLUSTER = np.arange(_CLUSTER)
+_CLUSTER = 8  # arrivals in a row that are in the sample
 _SPAN = 2**17  # arrivals
 _EARLY = 2**12  # arrivals that are all in the sample: there may never be many
 
@@ -36,38 +35,6 @@ def octaves(delays: I64) -> I64:
     return np.asarray(np.minimum(np.frexp(delays)[1], OCTAVES - 1), np.int64)
 
 
-class Part(NamedTuple):
-    """Arrivals of the sample, all of one span; each stands for so many."""
-
-    number: I64
-    weight: int
-
-
-def sampled(begin: int, end: int) -> Iterator[Part]:
-    """The sample of the arrivals ``begin <= number < end``.
-
-    >>> [(part.number.tolist(), part.weight) for part in sampled(4094, 5084)]
-    [([4094, 4095], 1), ([5080, 5081, 5082, 5083], 127)]
-    >>> [part.number.tolist() for part in sampled(5085, 7000)]
-    [[5085, 5086, 5087, 6096, 6097, 6098, 6099, 6100, 6101, 6102, 6103]]
-    """
-    while begin < end:
-        is_early = begin < _EARLY
-        until = min(end, _EARLY if is_early else (begin // _SPAN + 1) * _SPAN)
-        number = np.arange(begin, until) if is_early else _clusters(begin, until)
-        if len(number):
-            yield Part(number, 1 if is_early else _ONE_IN)
-        begin = until
-
-
-def _clusters(begin: int, end: int) -> I64:
-    period = _ONE_IN * _CLUSTER
-    number = np.arange(begin // period * period, end, period)[:, None] + _IN_CLUSTER
-    before = min(begin - int(number[0, 0]), _CLUSTER)
-    behind = max(0, int(number[-1, -1]) + 1 - end)
-    return np.asarray(number.ravel()[before : number.size - behind])
-
-
 class RecentDelays:
     """A sample of the delays of `m` streams."""
 
@@ -75,16 +42,20 @@ class RecentDelays:
         self._span = 0  # the number of the one that goes on
         self._counts = np.zeros((2, m, OCTAVES), np.int64)  # of the one before it, and of this one
 
-    def take(self, part: Part, stream: I64, delay: I64) -> None:
-        """Take in the events among a part of the sample."""
-        span = int(part.number[0]) // _SPAN
-        if span != self._span:
-            self._counts[0] = self._counts[1] if span == self._span + 1 else 0
-            self._counts[1] = 0
-            self._span = span
-        cell = stream * OCTAVES + octaves(delay)
-        counts = np.bincount(cell, minlength=self._counts[1].size)
-        self._counts[1] += part.weight * counts.reshape(-1, OCTAVES)
+    def take(self, begin: int, event: I64, delay: I64) -> None:
+        """Take in arrivals from number `begin` on, as the log has them, and their delays."""
+        first, end = begin, begin + len(delay)
+        while first < end:
+            span = first // _SPAN
+            if span != self._span:
+                self._counts[0] = self._counts[1] if span == self._span + 1 else 0
+                self._counts[1] = 0
+                self._span = span
+            until = min(end, _EARLY if first < _EARLY else (span + 1) * _SPAN)
+            own = slice(first - begin, until - begin)
+            one_in = 1 if first < _EARLY else _ONE_IN
+            kernels.sample(first, until, one_in, _CLUSTER, event[own], delay[own], self._counts[1])
+            first = until
 
     @property
     def counts(self) -> I64:
