@@ -31,6 +31,8 @@ CORE = [  # names never change, or figures cannot be compared across versions
     "D×3, K = 0: results",
     "two-way dist() < 5",
     "all bookkeeping of a goal: time",
+    "metrics lines: time",
+    "metrics lines: size",
     "adaptation step, m = 4",
     "sliding MAX over 30 s",
     "slack buffer of 1,000: time of an event",

@@ -3,12 +3,14 @@
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 
 import slackwater as sw
 from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.replay import recorded
+from slackwater.spark.listener import with_picture
 from spark.streams import (
     as_frame,
     by_batch,
@@ -77,6 +79,13 @@ def test_a_stream_tells_what_a_replay_tells(spark, tmp_path, shards, kind):
     assert _all_rounded(found) == rows_of(expected.results)
     assert batches[-1]["produced"] == expected.results.num_rows > 30
     assert batches[-1]["recall"] is None
+    pictures = [with_picture(batch)["picture"] for batch in batches]
+    made = np.diff([0, *(batch["produced"] for batch in batches)])
+    assert [len(drawn["told"]) for drawn in pictures] == [min(13, n) for n in made]
+    starts = expected.results["window_start"].to_pylist()
+    assert [drawn["told"][-1]["start"] for drawn in pictures] == [
+        starts[until - 1] for until in np.cumsum(made)
+    ]
 
 
 def _all_rounded(found):

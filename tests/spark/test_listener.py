@@ -2,13 +2,16 @@
 
 import json
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import Row
 
+import slackwater as sw
+from slackwater.engine.telling import asked, lines
 from slackwater.spark import MetricsLog, session
-from slackwater.spark.listener import Lines, is_balanced, plain
+from slackwater.spark.listener import Lines, is_balanced, plain, with_picture
 from spark.streams import in_parts, pair, pair_query, sources, write
 
 COUNTS = {"in_order": 3, "late_kept": 2, "late_dropped": 1, "buffered": 4, "shed": 0}
@@ -46,12 +49,12 @@ def test_a_log_is_appended_to_and_knows_the_names_of_queries(tmp_path):
         assert not log.wait(timeout_s=0)
         log.onQueryTerminated(event(exception="no space"))
         assert log.wait(timeout_s=0)
-    first, last, *_ = lines = logged(log)
+    first, last, *_ = told = logged(log)
     assert first == {"event": "started", "id": "i", "run_id": "r", "name": "first",
-                     "timestamp": "2026-01-01T00:00:00.000Z"}  # fmt: skip
+                     "timestamp": "2026-01-01T00:00:00.000Z", "query": None}  # fmt: skip
     assert last == {"event": "terminated", "id": "i", "run_id": "r", "name": "first",
                     "exception": "no space"}  # fmt: skip
-    assert [line["name"] for line in lines] == ["first", "first", None, None]
+    assert [line["name"] for line in told] == ["first", "first", None, None]
 
 
 def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path):
@@ -93,20 +96,67 @@ def test_a_query_logs_each_micro_batch_and_how_it_ended(spark, tmp_path):
     assert all(listener.wait() for listener in listeners)
     for listener in listeners:
         spark.streams.removeListener(listener)
-    lines = logged(log)
-    assert lines == json.loads(json.dumps(seen))
-    assert [line["event"] for line in lines] == ["started", *["batch"] * 3, "terminated"]
-    assert {(line["id"], line["run_id"], line["name"]) for line in lines} == {
+    found = logged(log)
+    assert found == json.loads(json.dumps(seen))
+    assert [line["event"] for line in found] == ["started", *["batch"] * 3, "terminated"]
+    assert {(line["id"], line["run_id"], line["name"]) for line in found} == {
         (str(query.id), str(query.runId), "pairs")
     }
-    batches = lines[1:-1]
+    batches = found[1:-1]
     assert [line["batch"] for line in batches] == [0, 1, 2]
     assert [line["rows"] for line in batches] == [600, 600, 0]
     assert all(line["balanced"] and line["duration_ms"] > 0 for line in batches)
     told = batches[-1]["metrics"]
-    assert told == plain(query.lastProgress.observedMetrics["slackwater"])
+    assert told == with_picture(plain(query.lastProgress.observedMetrics["slackwater"]))
     assert (told["arrivals"], told["streams"]["b"]["arrivals"]) == (1_200, 600)
-    assert lines[-1]["exception"] is None
+    assert found[-1]["exception"] is None
+
+
+def test_a_start_says_what_was_asked_where_that_is_known(tmp_path):
+    log = MetricsLog(tmp_path / "metrics.jsonl", query=pair_query(), control=True)
+    log.onQueryStarted(event(name="pairs", timestamp=""))
+    [started] = logged(log)
+    assert started["query"] == asked(pair_query(), control=True)
+    assert started["query"]["streams"] == ["a", "b"]
+
+
+def test_two_shards_make_one_picture_and_tell_what_they_were_commanded(spark, tmp_path):
+    tables = pair(rows=1_200)
+    for name, table in tables.items():
+        write(tmp_path / name, in_parts(table, 2))
+    (tmp_path / "control").mkdir()
+    (tmp_path / "control" / "1.json").write_text('{"set": {"recall": 0.99}}')
+    seen = []
+    listener = Lines(seen.append)
+    spark.streams.addListener(listener)
+    goal = sw.Recall(0.9, over="1 s", every="500 ms")
+    query = replace(pair_query(), goal=goal)
+    joined = query.stream(
+        sources(spark, tmp_path), arrival="arrival", at_end="flush", shards=2,
+        control=str(tmp_path / "control"),
+    )  # fmt: skip
+    writer = joined.writeStream.format("noop").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
+    assert listener.wait()
+    spark.streams.removeListener(listener)
+    told = [line["metrics"] for line in seen if line["event"] == "batch"]
+    assert [metrics["commands"] for metrics in told] == [[{"recall": 0.99}], [], []]
+    assert [metrics["target"] for metrics in told] == [0.99] * 3
+    assert [metrics["shards"] for metrics in told] == [2] * 3
+    for metrics in told:
+        drawn = metrics["picture"]
+        assert drawn["now"] == max(stream["local_time"] for stream in metrics["streams"].values())
+        assert drawn["chosen"] in drawn["curve"]
+        assert drawn["chosen"][0] == metrics["slack"]
+        assert 0.0 < drawn["recall"] <= 1.0
+        for name, delays in drawn["delays"].items():
+            assert 0 < sum(delays["counts"]) <= metrics["streams"][name]["arrivals"]
+    embedded = [line["metrics"] for line in lines(query, tables, "arrival", "1 s")
+                if line["event"] == "batch"]  # fmt: skip
+    for ours, theirs in ((embedded[-1], told[-1]),
+                         (embedded[-1]["streams"]["a"], told[-1]["streams"]["a"]),
+                         (embedded[-1]["picture"], told[-1]["picture"])):  # fmt: skip
+        assert set(ours) == set(theirs)
 
 
 def test_a_query_that_fails_logs_why(spark, tmp_path):

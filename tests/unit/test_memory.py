@@ -132,6 +132,20 @@ def test_rows_of_the_past_are_forgotten():
     assert engine.metrics().stored < 200
 
 
+@pytest.mark.parametrize("window", [25, sw.Tuples(30)])
+def test_stored_events_are_those_that_a_restored_engine_finds(window):
+    query = sw.join(*(sw.Stream(name, "ts", window) for name in "ab"), on="k", goal=sw.Slack(5))
+    tables = {name: table(seed, rows=1500) for seed, name in enumerate("ab")}
+    known = {name: t.schema for name, t in tables.items()}
+    engine = Engine(query, known)
+    seen = []
+    for part in recorded(query, tables, "arr")[0].slices(250):
+        engine.feed(part)
+        seen.append(engine.metrics().stored)
+        assert seen[-1] == Engine.restore(engine.snapshot(), query, known).metrics().stored
+    assert min(seen) > 40
+
+
 def test_a_hot_key_comes_out_in_pieces(monkeypatch):
     monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 100)
     a = pa.table({"ts": np.arange(150), "k": [1] * 150})

@@ -58,8 +58,10 @@ def _metrics_log(job: JobFile) -> list[MetricsLog]:
     from slackwater.cli.tables import JobFileError
     from slackwater.spark.listener import MetricsLog
 
+    if job.metrics is None:
+        return []
     try:
-        return [] if job.metrics is None else [MetricsLog(job.metrics)]
+        return [MetricsLog(job.metrics, job.query, control="control" in job.options)]
     except OSError as error:
         msg = f"{job.file}: [job] metrics {job.metrics} cannot be written: {error.strerror}"
         raise JobFileError(msg) from error

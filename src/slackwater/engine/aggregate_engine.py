@@ -168,6 +168,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         total.max_lateness = max(total.max_lateness, int(behind.max(initial=0)))
         return np.asarray(is_lost)
 
+    def _delays(self, own: slice) -> I64:
+        """Behind the clock of arrivals."""
+        return self.log.arrival[own] - self.log.ts[own]
+
     # ---- instants
 
     def _instant_from(self, now: int) -> int:

@@ -29,6 +29,7 @@ from slackwater.goal import Goal
 from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
 from slackwater.log import Log
 from slackwater.query import Query
+from slackwater.stats.recent import RecentDelays
 from slackwater.window_query import WindowQuery
 
 _AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
@@ -68,7 +69,8 @@ class Counters:
 class ShardEngine(ABC, Generic[Asked, Stage]):
     """Takes in batches, lets a stage sort them, and hands what leaves it to an operator.
 
-    `reorder` is the stage; subclasses have the operator.
+    `reorder` is the stage; subclasses have the operator. `recent` has a sample of the delays, where
+    nobody else keeps them; it is only shown.
     """
 
     reorder: Stage
@@ -87,6 +89,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             for s, schema in enumerate(self.schemas)
         ]
         self.counters = Counters.zero(len(query.streams))
+        self.recent: RecentDelays | None = RecentDelays(len(query.streams))
         self.flushed = False  # and nothing has arrived since
         self.knows_arrival = True  # of the last batch; waits are measured only then
         self._output = Output(shape)
@@ -250,6 +253,13 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         if begin == 0 and end > 0:  # the very first arrival starts the K series
             self._output.slack(int(self.log.ts[0]), self.reorder.slack)
         yield from self._run(begin, end, piece)
+        if self.recent is not None:
+            own = slice(begin - self.log.base, end - self.log.base)
+            self.recent.take(begin, self.log.records().event[own], self._delays(own))
+
+    def _delays(self, own: slice) -> I64:
+        """How late these events of the log were."""
+        return self.log.delay[own]
 
     def _count_rejects(self, rejected: Rejected) -> None:
         for s, reason in zip(rejected.stream.tolist(), rejected.reason.tolist(), strict=True):

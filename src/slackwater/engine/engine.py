@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from slackwater.errors import QueryError
 from slackwater.goal import Goal, goal_from_dict
 from slackwater.goals.choice import controller_for
 from slackwater.goals.controller import Controller, Interval
+from slackwater.goals.model import RecallModel
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
@@ -57,6 +59,8 @@ class Engine(ShardEngine[Query, Reorder]):
         super().__init__(query, schemas, Shape.of(query, given), conditions.columns)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
+        if self.statistics is not None:
+            self.recent = None  # they have all delays
         self.reorder = Reorder(
             len(query.streams),
             self.controller.start,
@@ -71,6 +75,7 @@ class Engine(ShardEngine[Query, Reorder]):
         index = index_for(query, conditions)
         self.shedder = shedder_for(query, conditions, index)
         self._reached = 0  # arrivals before this one have been taken in
+        self._first_alive = 0  # none before this one is in a window; horizons never go back
         self._due: list[int | None] = []  # when controller and shedder look at things again
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index)
@@ -165,12 +170,21 @@ class Engine(ShardEngine[Query, Reorder]):
             self.shedder.resume(said["shedder"])
             self.join.set_orders(self.shedder.orders)
 
+    @cached_property
+    def model(self) -> RecallModel:
+        """Which recall each K should give; only to be shown, the controller has its own."""
+        return RecallModel(self.query)
+
     def _stored(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
         log = self.log
+        since = max(self._first_alive, log.base)
+        rest = slice(since - log.base, None)
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
-        kept = (log.ts >= horizons[log.stream]) & (log.keys[:, 0] != NONE)
-        kept[self.reorder.waiting() - log.base] = False
+        kept = (log.ts[rest] >= horizons[log.stream[rest]]) & (log.keys[rest, 0] != NONE)
+        self._first_alive = since + (int(np.argmax(kept)) if kept.any() else len(kept))
+        waiting = self.reorder.waiting() - since
+        kept[waiting[waiting >= 0]] = False
         return int(np.count_nonzero(kept))
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:

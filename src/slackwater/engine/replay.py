@@ -35,14 +35,14 @@ def replay(query: Query, tables: Mapping[str, Any], arrival: str | None) -> Run:
     batch, orders = recorded(query, tables, arrival)
     engine = Engine(query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
     output = Output(engine.shape)
-    for part in _at_once(batch, engine):
+    for part in at_once(batch, engine):
         with LoadMeter(engine):
             output.extend(engine.feed(part))
     output.extend(engine.flush())
     return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
 
 
-def _at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
+def at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
     """All of it; or as much as comes in the time between two looks at the load, if it is measured.
 
     The load is that of streams that arrive as they were recorded.

@@ -199,6 +199,8 @@ def restore_archive(
     inside = place[alive]
     engine.resume(said, {int(p): first + np.flatnonzero(inside == p) for p in np.unique(inside)})
     engine.counters = Counters(**said["counters"])
+    if engine.recent is not None and said.get("recent") is not None:  # a goal may have changed
+        engine.recent.resume(said["recent"])
     engine.flushed = said["flushed"]
     engine.knows_arrival = said["knows_arrival"]
     return archive
@@ -288,6 +290,7 @@ def _header(engine: AnyEngine) -> dict[str, Any]:
         "asked": repr(engine.asked),
         "goal": goal_to_dict(engine.query.goal),
         "counters": vars(engine.counters),
+        "recent": None if engine.recent is None else engine.recent.state(),
         "flushed": engine.flushed,
         "knows_arrival": engine.knows_arrival,
         "events": log.end,

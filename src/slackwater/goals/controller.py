@@ -80,5 +80,5 @@ class RecallSeeker(Adaptive):
 
     def __init__(self, query: Query, goal: Recall) -> None:
         super().__init__(query, goal)
-        self._over = to_units(goal.over, query.unit, "over")
+        self.over = to_units(goal.over, query.unit, "over")
         self._target = goal.target

@@ -50,7 +50,7 @@ class BufferSizeManager(RecallSeeker):
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, results of the last period, and productivity by delay."""
-        return Statistics(query, self.every, self._granularity, self._over, profile=True)
+        return Statistics(query, self.every, self._granularity, self.over, profile=True)
 
     def next_slack(self, interval: Interval) -> int:
         """Alg. 3."""
@@ -73,7 +73,7 @@ class BufferSizeManager(RecallSeeker):
         if clock == BEFORE:
             return self._target
         end = clock // self.every  # the interval that the join is in
-        begin = end - (self._over // self.every - 1)
+        begin = end - (self.over // self.every - 1)
         self._lost = {number: n for number, n in self._lost.items() if number >= begin}
         true = {number: n for number, n in self._lost.items() if number < end}
         produced = results.between(begin * self.every, end * self.every)[0]

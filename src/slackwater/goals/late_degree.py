@@ -100,7 +100,7 @@ class LateDegreeController(RecallSeeker):
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of the last period."""
-        return Statistics(query, self.every, self._granularity, self._over)
+        return Statistics(query, self.every, self._granularity, self.over)
 
     def next_slack(self, interval: Interval) -> int:
         """Alg. 2, then Alg. 4."""
@@ -149,7 +149,7 @@ class LateDegreeController(RecallSeeker):
         if not self._overall or interval.join_time == BEFORE:
             return self._target
         end = interval.join_time // self.every * self.every
-        produced, lost = known.results.between(end - self._over, end)[:2]
+        produced, lost = known.results.between(end - self.over, end)[:2]
         true = float(produced.sum() + lost.sum())
         if true == 0:
             return self._target

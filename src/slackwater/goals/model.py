@@ -44,6 +44,16 @@ class RecallModel:
             for stream, length, rate in zip(self._streams, self._lengths, rates, strict=True)
         ], np.float64).clip(1)  # fmt: skip
 
+    @property
+    def lead(self) -> int:
+        """K_sync of the fastest stream, in units."""
+        return int(self._lead.max()) * self._granularity
+
+    @property
+    def largest(self) -> int:
+        """The largest delay, in units."""
+        return self._most * self._granularity
+
     def recall(self, slack: int) -> float:
         """The recall that K = `slack` should give."""
         buckets = slack // self._granularity

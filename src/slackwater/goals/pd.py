@@ -48,7 +48,7 @@ class PdController(RecallSeeker):
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of the last period and window."""
-        keep = self._over + self._window
+        keep = self.over + self._window
         return Statistics(query, self.every, self._granularity, keep)
 
     def next_slack(self, interval: Interval) -> int:
@@ -73,7 +73,7 @@ class PdController(RecallSeeker):
         if clock == BEFORE:
             return None
         end = (clock - self._window) // self.every * self.every
-        begin = max(self._measured, end - self._over)
+        begin = max(self._measured, end - self.over)
         if end <= begin:
             return None
         self._measured = end

@@ -53,16 +53,17 @@ class RecallController(RecallSeeker):
         self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
         self._on_the_safe_side = (1.0 + goal.confidence) / 2
         self._model = RecallModel(query)
-        self._period = self._over // self.every  # in intervals
+        self._period = self.over // self.every  # in intervals
         self._block = min(_BLOCK, self._period)
         self._memory = self._intervals(_MEMORY) * self.every
         # A late event loses results for as long as a window reaches back.
-        self._settling = max((n for n in query.lengths if n is not None), default=self._over)
+        self._settling = max((n for n in query.lengths if n is not None), default=self.over)
         # What was spent matters as far as it is still in the period that is judged next.
-        self._gain = _GAIN * max(0.0, 1.0 - (self._settling + self.every) / self._over)
+        self._gain = _GAIN * max(0.0, 1.0 - (self._settling + self.every) / self.over)
         self._begun = BEFORE  # the join's clock when K was first chosen
         self._since = BEFORE  # the join's clock at the last boundary
         self._predicted = 0.0  # the share that should be lost since
+        self.scale = 1.0  # by which the loss of the model was mistaken when K was chosen last
 
     def statistics(self, query: Query) -> Statistics:
         """Delays, and the results of some periods."""
@@ -83,6 +84,7 @@ class RecallController(RecallSeeker):
             self._since = clock
         self._model.learn(known.delays)
         measured = self._measured(known.results, interval)
+        self.scale = measured.scale
         slack = self._model.smallest_slack(1.0 - self._allowed(measured))
         self._predicted = 1.0 - self._model.recall(slack)
         return slack
@@ -143,12 +145,16 @@ class RecallController(RecallSeeker):
 
     def state(self) -> dict[str, Any]:
         """What it predicted last, and since when."""
-        return {"begun": self._begun, "since": self._since, "predicted": self._predicted}
+        return {
+            "begun": self._begun, "since": self._since, "predicted": self._predicted,
+            "scale": self.scale,
+        }  # fmt: skip
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self._begun, self._since = state["begun"], state["since"]
         self._predicted = state["predicted"]
+        self.scale = state.get("scale", 1.0)  # versions before did not tell
 
 
 def _blocks(row: F64, n: int) -> F64:

@@ -32,6 +32,7 @@ from slackwater.lab.aggregate_bench import Aggregates
 from slackwater.lab.figures import Line
 from slackwater.lab.harvest import random_case, seconds_of
 from slackwater.lab.overload import Workload, query_of
+from slackwater.lab.picture_bench import Pictures
 from slackwater.lab.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater.query import Query, Stream
 from slackwater.shed import Harvest
@@ -39,6 +40,7 @@ from slackwater.shedding import setting as harvest
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
 _QUICK = 50  # so many times less data
+_MICRO_BATCH = 100_000  # rows
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,17 @@ def _goal(setting: Setting) -> Iterator[Line]:
     yield Line("all bookkeeping of a goal: time", slower, "times", ceiling=setting.at_most(1.2))
 
 
+def _lines(setting: Setting) -> Iterator[Line]:
+    """What the pictures in metrics lines cost; those of a goal that learns have most to show."""
+    query, tables = _pairs(setting, "*")
+    pictures = Pictures(replace(query, goal=Recall(0.95)), tables, setting.size(_MICRO_BATCH))
+    for _ in range(setting.runs):
+        pictures.run()
+    ceiling = setting.at_most(1.01)
+    yield Line("metrics lines: time", _round(pictures.best), "times", ceiling=ceiling)
+    yield Line("metrics lines: size", pictures.size, "bytes", ceiling=setting.at_most(8_192))
+
+
 def _adaptation(setting: Setting) -> Iterator[Line]:
     """How long a controller takes to choose K; four streams, delays of up to 20 s."""
     tables = star_streams(1 if setting.quick else 30, setting.seed)
@@ -351,6 +364,7 @@ CASES = (
     Case("D×3 of ICDE16", _dx3),
     Case("a condition on each pair", _condition),
     Case("a goal beside a fixed slack", _goal),
+    Case("pictures of a join", _lines),
     Case("choosing K", _adaptation),
     Case("a window over one stream", _sliding),
     Case("a long slack buffer", _slack_buffer),

@@ -353,6 +353,17 @@ class Shedder:
             end = self._lengths[stream] if is_last else (last + 1) * shed.basic[stream] - 1
             shed.segment[start, step, 2 * k : 2 * k + 2] = first * shed.basic[stream], end
 
+    def looked_at(self, start: int, stream: int) -> F64:
+        """Which share of the events of `start` looks at each basic window of `stream`, by age."""
+        shed, step = self.shed, self.orders[start].index(stream)
+        seen = np.zeros(int(shed.n[stream]))
+        if not self.is_shedding:
+            return seen + 1.0
+        for k in range(shed.n_segments[start, step]):
+            first, last = shed.segment[start, step, 2 * k : 2 * k + 2] // shed.basic[stream]
+            seen[first : last + 1] = shed.share[start]
+        return seen
+
     def _set_shares(self, z: float, rate: F64, known: HarvestModel) -> None:
         m = len(rate)
         keep, log_keep, gradient = np.ones(m), np.zeros(m), np.zeros(m)

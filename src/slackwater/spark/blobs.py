@@ -29,7 +29,8 @@ CONTROL = -1  # in `stream`: the data is a command
 
 PIECE_SCHEMA = "kind int, data binary, numbers array<long>"
 PIECES = (pa.int32(), pa.binary(), pa.list_(pa.int64()))
-RESULTS, REJECTS, METRICS, PARTIALS = range(4)  # `kind`; metrics are `numbers`, the others `data`
+# `kind`; metrics are `numbers`, and in `data` a sketch as JSON; the others are `data`
+RESULTS, REJECTS, METRICS, PARTIALS = range(4)
 
 
 class Part(NamedTuple):

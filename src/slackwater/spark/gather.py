@@ -18,6 +18,7 @@ from slackwater.compensation.compensator import Compensator
 from slackwater.compensation.packing import Packing
 from slackwater.compensation.tally import Tally, added_up
 from slackwater.compensation.values import Values
+from slackwater.engine import picture
 from slackwater.engine.aggregate_engine import Partial, packing_for, result_schema, rows_table
 from slackwater.engine.snapshot import check_same, framed, sections
 from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, from_ipc, to_ipc
@@ -55,12 +56,12 @@ class Gathered:
     def blobs(self, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
         """Blobs of all shards in, blobs of results out."""
         by_place: dict[Place, list[Tally]] = {}
-        metrics: list[list[int]] = []
+        metrics: list[tuple[bytes, list[int]]] = []
         for row in rows:
             if row["kind"] == PARTIALS:
                 _read(bytes(row["data"]), self._packing, by_place)
             elif row["kind"] == METRICS:
-                metrics.append([int(number) for number in row["numbers"]])
+                metrics.append((bytes(row["data"]), [int(number) for number in row["numbers"]]))
             else:
                 yield int(row["kind"]), bytes(row["data"]), None
         told = []
@@ -70,12 +71,18 @@ class Gathered:
             say = self._compensator.tell if is_told else self._compensator.close
             told += say(start, tally)
         self._produced += len(told)
+        schema = result_schema(self._query, self._job.schemas)
+        table = rows_table(told, self._query, schema)
         if told:
-            schema = result_schema(self._query, self._job.schemas)
-            yield RESULTS, to_ipc(rows_table(told, self._query, schema)), None
-        for number, numbers in enumerate(metrics):
+            yield RESULTS, to_ipc(table), None
+        for number, (sketch, numbers) in enumerate(metrics):
             numbers[PRODUCED] = self._produced if number == 0 else 0
-            yield METRICS, None, numbers
+            yield METRICS, self._with_told(sketch, table) if number == 0 else sketch, numbers
+
+    def _with_told(self, sketch: bytes, results: pa.Table) -> bytes:
+        """The sketch of a shard with what all shards told together."""
+        said = json.loads(sketch) | {"told": picture.told(self._query, results)}
+        return json.dumps(said, separators=(",", ":")).encode()
 
     def save(self) -> bytes:
         """All it knows."""

@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from slackwater.engine.picture import merged
+from slackwater.engine.telling import asked
 from slackwater.spark.metrics import NAME
+from slackwater.window_query import AnyQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -42,10 +45,25 @@ class Lines(StreamingQueryListener):
 
     Spark Connect drops a listener that raises, and classic Spark fills its log: whatever goes wrong
     in `tell` becomes a warning of the logger "slackwater".
+
+    Parameters
+    ----------
+    tell
+        Gets each line.
+    query
+        What was asked, for the lines of starts; to be left out where several queries run.
+    control
+        Whether that query has a control directory.
     """
 
-    def __init__(self, tell: Callable[[Line], None]) -> None:
+    def __init__(
+        self,
+        tell: Callable[[Line], None],
+        query: AnyQuery | None = None,
+        control: bool = False,
+    ) -> None:
         self._tell = tell
+        self._asked = None if query is None else asked(query, control)
         self._names: dict[str, str | None] = {}  # of running queries; the last event has no name
         self._all_ended = Event()
 
@@ -53,7 +71,11 @@ class Lines(StreamingQueryListener):
         """A query was started."""
         self._names[str(event.runId)] = event.name
         self._all_ended.clear()
-        self._guarded(lambda: self._head("started", event) | {"timestamp": event.timestamp})
+        self._guarded(
+            lambda: (
+                self._head("started", event) | {"timestamp": event.timestamp, "query": self._asked}
+            )
+        )
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A micro-batch is done."""
@@ -80,7 +102,7 @@ class Lines(StreamingQueryListener):
     def batch(self, progress: StreamingQueryProgress) -> Line:
         """The line of a micro-batch; `metrics` is None if no shard of Slackwater had work."""
         row = progress.observedMetrics.get(NAME)
-        metrics = None if row is None or row["shards"] is None else plain(row)
+        metrics = None if row is None or row["shards"] is None else with_picture(plain(row))
         return {
             "event": "batch",
             "id": str(progress.id),
@@ -114,10 +136,14 @@ class MetricsLog(Lines):
     ----------
     path
         The file; made with its directory if need be, and appended to if it is there.
+    query, control
+        See `Lines`.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(self._append)
+    def __init__(
+        self, path: str | Path, query: AnyQuery | None = None, control: bool = False
+    ) -> None:
+        super().__init__(self._append, query, control)
         self.path = Path(path).absolute()  # whatever the working directory will be
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.open("a").close()  # an error about the path belongs here, not into the query
@@ -139,6 +165,15 @@ def plain(row: Row | Mapping[str, Any]) -> dict[str, Any]:
         names = [field["name"] for field in fields["schema"]["fields"]]
         fields = dict(zip(names, fields["values"], strict=True))
     return {name: _plain(value) for name, value in fields.items()}
+
+
+def with_picture(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Observed metrics with one picture in place of the sketches of all shards."""
+    sketches = [json.loads(text) for text in metrics.get("sketches", ()) if text is not None]
+    return {name: value for name, value in metrics.items() if name != "sketches"} | {
+        "picture": merged(sketches),
+        "commands": sketches[0]["commands"] if sketches else [],  # each goes to every shard
+    }
 
 
 def is_balanced(metrics: Mapping[str, Any]) -> bool:

@@ -1,17 +1,22 @@
 """What a streamed query tells about itself: `query.lastProgress.observedMetrics["slackwater"]`.
 
 Each shard adds one row of numbers to its output, once per micro-batch. They are folded into one
-observed row and removed before the sink. Counters run since the first start of the query.
+observed row and removed before the sink. Counters run since the first start of the query. Beside
+the numbers is a sketch of what a chart needs, as text; who reads the row merges them (`listener`).
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, get_args
 
 from slackwater.engine.checks import REASONS
+from slackwater.engine.commands import Command
 from slackwater.engine.metrics import SheddingMetrics, State
+from slackwater.engine.picture import sketch
 from slackwater.goal import Goal, Recall
 from slackwater.query import Query
 from slackwater.spark.job import Job
@@ -66,6 +71,14 @@ def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
     return [*own, shard.number]
 
 
+def sketch_bytes(shard: Shard, commands: Sequence[Command]) -> bytes:
+    """What a shard adds to the picture, and the commands that it obeyed in this micro-batch."""
+    counted = [shard.counts(s) for s in range(len(shard.job.schemas))]
+    said = sketch(shard.engine, shard.told, counted)
+    said["commands"] = [command.as_dict() for command in commands]
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
 def _shedding(shed: SheddingMetrics | None) -> list[int]:
     if shed is None:
         return [0, 0, 0, 0, _ONE]
@@ -105,6 +118,7 @@ def observed(job: Job) -> list[Column]:
         "missed_error": F.sqrt(of_shard["missed_error"]),
         "throttle": of_shard["throttle"] / _ONE,
         "throttles": F.array(*map(_throttle_of, range(job.partitioning.shards))),
+        "sketches": F.array(*map(_sketch_of, range(job.partitioning.shards))),
         "streams": F.struct(
             *(
                 _stream(folded).alias(n)
@@ -122,6 +136,14 @@ def _throttle_of(shard: int) -> Column:
     numbers, place = F.col("numbers"), list(_SHARD).index("throttle")
     own = F.element_at(numbers, -1) == shard
     return F.max(F.when(own, numbers[place] / _ONE))
+
+
+def _sketch_of(shard: int) -> Column:
+    """The sketch of one shard; null if it had no work."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    own = F.element_at(F.col("numbers"), -1) == shard
+    return F.max(F.when(own, F.col("data").cast("string")))
 
 
 def _has_recall(job: Job) -> Column:

@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.taskcontext import TaskContext
 
+from slackwater.engine.commands import Command
 from slackwater.engine.output import Output
 from slackwater.errors import DataError, SnapshotError
 from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, Part, cut, to_ipc
-from slackwater.spark.commands import Command
 from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
-from slackwater.spark.metrics import numbers
+from slackwater.spark.metrics import numbers, sketch_bytes
 from slackwater.spark.shard import KEPT, Rejects, Shard
 from slackwater.spark.worker import settle
 
@@ -46,16 +46,17 @@ class Operator:
         parts, commands, refused = read(self._job, _rows(frames))
         for blob in _encoded(self._job, shard.feed(parts, commands)):
             yield _frame(*blob)
-        yield self._save(shard, restored, refused)
+        yield self._save(shard, restored, commands, refused)
         if self._job.flush_at_end:
             self._set_timer(timers)
 
     def end(self, key: Any) -> Iterator[pd.DataFrame]:
         """All sources are quiet: the end of the input."""
         shard, restored = self._shard(self._job.shard_keys.index(int(key[0])))
+        shard.told = None  # that was in the last micro-batch
         for blob in _encoded(self._job, shard.flush()):
             yield _frame(*blob)
-        yield self._save(shard, restored, 0)
+        yield self._save(shard, restored, [], 0)
 
     # ---- state
 
@@ -76,17 +77,19 @@ class Operator:
             raise SnapshotError(msg)
         return bytes(data[0])
 
-    def _save(self, shard: Shard, restored: bool, refused: int) -> pd.DataFrame:
+    def _save(
+        self, shard: Shard, restored: bool, commands: list[Command], refused: int
+    ) -> pd.DataFrame:
         header, saved = shard.save()
         for name, data in saved.new.items():
             self._chunks.updateValue((name,), (data,))
         for name in saved.gone:
             self._chunks.removeKey((name,))
         self._header.update((header,))
-        told = numbers(shard, restored, refused)
+        told = sketch_bytes(shard, commands), numbers(shard, restored, refused)
         if self._job.keep:
             KEPT.put(header, shard, saved.new)
-        return _frame(METRICS, None, told)
+        return _frame(METRICS, *told)
 
     def _set_timer(self, timers: TimerValues) -> None:
         """A timer that fires in the first micro-batch that has no data."""
@@ -114,7 +117,7 @@ def run_batch(job: Job, rows: Iterable[dict[str, Any]], number: int) -> Iterator
     shard = Shard.new(job, number)
     parts, commands, refused = read(job, rows)
     yield from _encoded(job, shard.feed(parts, commands, at_end=True))
-    yield METRICS, None, numbers(shard, False, refused)
+    yield METRICS, sketch_bytes(shard, commands), numbers(shard, False, refused)
 
 
 def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Command], int]:

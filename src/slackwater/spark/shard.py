@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow as pa
 from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
+from slackwater.engine.commands import Command
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output
 from slackwater.engine.snapshot import (
@@ -32,10 +33,8 @@ from slackwater.engine.snapshot import (
     restore_archive,
     sections,
 )
-from slackwater.goal import Recall
 from slackwater.kernels.records import BEFORE
 from slackwater.spark.blobs import PIECE, Part
-from slackwater.spark.commands import Command
 from slackwater.spark.job import Job
 from slackwater.spark.order import in_order
 
@@ -71,6 +70,7 @@ class Shard:
         self.number = number
         self.archive = archive
         self.notes = notes
+        self.told: pa.Table | None = None  # of aggregates: the last of this micro-batch
 
     @property
     def engine(self) -> AnyEngine:
@@ -94,8 +94,9 @@ class Shard:
         self, parts: Sequence[Part], commands: Sequence[Command], at_end: bool = False
     ) -> Iterator[Output | Rejects]:
         """Take in a micro-batch: what is commanded, the rows, and the end if it is the end."""
+        self.told = None
         for command in commands:
-            self._obey(command)
+            command.obey(self.engine)
         local = [self.engine.reorder.local(s) for s in range(len(self.job.schemas))]
         batch, last, behind = in_order(self.job, parts, local, self.notes.last_arrival)
         self.notes.last_arrival = last
@@ -103,16 +104,23 @@ class Shard:
         first = [rows.end for rows in self.engine.rows]
         with LoadMeter(self.engine):  # who takes the results is part of the load
             for output in self.engine.feed_in_pieces(batch, PIECE):
-                yield output
+                yield self._noted(output)
                 yield from self._rejects(output, batch.tables, first)
         if isinstance(self.engine, AggregateEngine):
-            yield self.engine.tick(last)
+            yield self._noted(self.engine.tick(last))
         if at_end or any(command.flush for command in commands):
             yield from self.flush()
 
     def flush(self) -> Iterator[Output]:
         """End of input: let everything out."""
-        yield from self.engine.flush_in_pieces(PIECE)
+        for output in self.engine.flush_in_pieces(PIECE):
+            yield self._noted(output)
+
+    def _noted(self, output: Output) -> Output:
+        """Remember what was told last."""
+        if isinstance(self.engine, AggregateEngine) and output.tables:
+            self.told = output.tables[-1]
+        return output
 
     def _rejects(
         self, output: Output, tables: Sequence[pa.Table], first: Sequence[int]
@@ -130,15 +138,6 @@ class Shard:
     def counts(self, stream: int) -> bool:
         """Whether arrivals of `stream` are counted here: those of a copied one only once."""
         return self.number == 0 or not self.job.partitioning.is_copied(stream)
-
-    def _obey(self, command: Command) -> None:
-        for name in command.finished:
-            self.engine.finish(self.job.query.names.index(name))
-        if command.slack is not None:
-            self.engine.set_slack(command.slack)
-        goal = self.engine.query.goal
-        if command.recall is not None and isinstance(goal, Recall):
-            self.engine.set_goal(replace(goal, target=command.recall))
 
     # ---- state
 

@@ -52,7 +52,7 @@ class Delays:
         self._end = BEFORE  # of the last interval
         self.changed = BEFORE  # when the last change was noticed
         self.granularity = granularity  # of delays, in units; grows when delays do
-        self._finest = granularity
+        self.finest = granularity  # as it was asked for
         self.top = 0  # no bucket beyond this has been used
         self.every = every  # length of an adaptation interval
         self._local = np.full(m, BEFORE)
@@ -73,7 +73,7 @@ class Delays:
             self._widen()
         self.top = -(-max_delay // self.granularity)
         kernels.observe(
-            begin, end, self.granularity, self._finest, arrivals, self._local, _SIGNAL, self._now,
+            begin, end, self.granularity, self.finest, arrivals, self._local, _SIGNAL, self._now,
             self._tally,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Commands to a running query: files dropped into its control directory.
+"""Commands to a running query: on Spark, files dropped into its control directory.
 
 A file holds one JSON object. Spark reads the directory as one more source, so a command is in its
 offset log and a replay obeys it again.
@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slackwater.aggregate_query import AggregateQuery
+from slackwater.engine.base import AnyEngine
 from slackwater.errors import DataError, QueryError
 from slackwater.goal import Recall
 from slackwater.units import to_units
@@ -55,6 +56,11 @@ class Command:
         if not isinstance(said, dict):
             msg = f"a command must be a JSON object, got {text.strip()[:60]!r}"
             raise DataError(msg)
+        return cls.read(said, query)
+
+    @classmethod
+    def read(cls, said: dict[str, Any], query: AnyQuery) -> Command:
+        """The same of a command that is no text any more."""
         _only(said, ("flush", "set", "finished"), "a command")
         settings = said.get("set", {})
         if not isinstance(settings, dict):
@@ -71,6 +77,26 @@ class Command:
         except QueryError as error:
             raise DataError(str(error)) from error
         return cls(slack, recall, tuple(finished), said.get("flush") is True)
+
+    def obey(self, engine: AnyEngine) -> None:
+        """Let `engine` do what is commanded, but for `flush`, which comes behind the rows."""
+        for name in self.finished:
+            engine.finish(engine.query.names.index(name))
+        if self.slack is not None:
+            engine.set_slack(self.slack)
+        goal = engine.query.goal
+        if self.recall is not None and isinstance(goal, Recall):
+            engine.set_goal(replace(goal, target=self.recall))
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is commanded, and no more, as plain data.
+
+        >>> Command(slack=0, finished=("a",)).as_dict()
+        {'slack': 0, 'finished': ['a']}
+        """
+        said: dict[str, Any] = {"slack": self.slack, "recall": self.recall}
+        said |= {"finished": list(self.finished) or None, "flush": self.flush or None}
+        return {name: value for name, value in said.items() if value is not None}
 
 
 def _slack(settings: dict[str, Any], query: AnyQuery) -> int | None:
