@@ -78,8 +78,9 @@ def test_a_start_says_what_was_asked():
     assert (start["name"], start["timestamp"]) == ("pairs", None)
     asked = start["query"]
     assert asked["goal"]["kind"] == "Recall"
-    assert {name: asked[name] for name in ("sql", "unit", "streams", "kind", "control")} == {
-        "sql": None, "unit": "ms", "streams": ["a", "b"], "kind": "join", "control": False,
+    assert sw.sql(asked["sql"]) == query
+    assert {name: asked[name] for name in ("unit", "streams", "kind", "control")} == {
+        "unit": "ms", "streams": ["a", "b"], "kind": "join", "control": False,
     }  # fmt: skip
     others = [told(query, commands=list)[0]["query"] for query in (WINDOW, AGGREGATE)]
     assert [(o["kind"], o["control"]) for o in others] == [("window", True), ("aggregate", True)]

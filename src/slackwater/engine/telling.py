@@ -114,7 +114,7 @@ def asked(query: AnyQuery, control: bool = False) -> dict[str, Any]:
     """What a dashboard has to know of a query; `control`: whether it takes commands."""
     kinds = {Query: "join", WindowQuery: "window", AggregateQuery: "aggregate"}
     return {
-        "sql": None,
+        "sql": str(query),
         "unit": query.unit,
         "streams": list(query.names),
         "goal": goal_to_dict(query.goal),
