@@ -78,7 +78,7 @@ def test_a_start_says_what_was_asked():
     assert (start["name"], start["timestamp"]) == ("pairs", None)
     asked = start["query"]
     assert asked["goal"]["kind"] == "Recall"
-    assert sw.sql(asked["sql"]) == query
+    assert sw.sql(asked["sql"]).to_dict() == JOIN.to_dict()
     assert {name: asked[name] for name in ("unit", "streams", "kind", "control")} == {
         "unit": "ms", "streams": ["a", "b"], "kind": "join", "control": False,
     }  # fmt: skip
