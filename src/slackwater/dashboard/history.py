@@ -149,7 +149,7 @@ class History:
     def behind(self, number: int, timeout_s: float) -> list[tuple[int, Line]] | None:
         """The lines behind that `number`; empty after a while without any; None: some are gone."""
         with self._told:
-            if self._last <= number and not self._is_closed:
+            if self._last == number and not self._is_closed:
                 self._told.wait(timeout_s)
             oldest = self._recent[0][0] if self._recent else 1
             if number + 1 < oldest or number > self._last:

@@ -149,6 +149,15 @@ const app = {
   },
 };
 
+// What is told of the last window that is not exact yet.
+function earlyWords(query, place) {
+  const before = query.told.slice(0, placeOf(query.told, query.numbers[place], item => item[0]) + 1);
+  const row = before.map(item => item[1]).reverse().find(one => !one.exact && Object.values(one.values)[0]?.low != null);
+  if (!row) return [];
+  const [[name, {value, low, high}]] = Object.entries(row.values);
+  return [`The last ${name} told early: `, make('b', {}, figure(value)), `, between ${figure(low)} and ${figure(high)}.`];
+}
+
 // The sentence and the figures on top.
 function summary(query, place) {
   const series = seriesOf(query), recall = query.last('picture.recall', place) ?? query.last('recall', place);
@@ -157,9 +166,11 @@ function summary(query, place) {
   const lede = [];
   if (recall !== null) {
     const strong = make('b', target !== null && recall < target ? {class: 'low'} : {}, percent(recall));
-    lede.push(strong, ' of the results are in time', target === null ? '.' : `; ${percent(target)} ${target === 1 ? 'are' : 'were'} asked for.`);
+    lede.push(strong, ' of the results are in time', target === null ? '.' : `; ${percent(target)} were asked for.`);
   }
-  if (k !== null) lede.push(k > 0 ? ' Events wait ' : ' Events do not wait at all', k > 0 ? make('b', {}, duration(k)) : '', k > 0 ? ' to be put in order.' : '.');
+  const early = query.asked.kind === 'aggregate';
+  if (early) lede.push(...earlyWords(query, place));
+  if (k !== null && !early) lede.push(k > 0 ? ' Events wait ' : ' Events do not wait at all', k > 0 ? make('b', {}, duration(k)) : '', k > 0 ? ' to be put in order.' : '.');
   if (!lede.length) lede.push(`${count(query.at('rows', place))} rows in this micro-batch.`);
   if (element('lede').dataset.was !== lede.map(part => part.textContent ?? part).join('')) {
     element('lede').replaceChildren(...lede);
@@ -167,7 +178,7 @@ function summary(query, place) {
   }
   const lateShare = late === null || !arrivals ? null : (late + dropped) / arrivals;
   const tiles = [
-    ['Recall', percent(recall), recall], ['Target', percent(target), target], ['Slack K', duration(k), k],
+    ['Recall', percent(recall), recall], ['Target', percent(target), target], ['Slack K', duration(k), early ? null : k],
     ['Latency', duration(series.latency?.[place]), series.latency?.[place]],
     ['Rows in', compact(arrivals), arrivals, isNumber(series.rows?.[place]) ? `${compact(series.rows[place])}/s` : ''],
     ['Results', compact(query.last('produced', place)), query.last('produced', place)],

@@ -8,6 +8,7 @@ class Chart {
     this.host = host;
     this.range = [0, 1];
     this.marks = [];
+    this.hasWords = Boolean(options.hasWords);
     const axis = {stroke: colour('muted'), font: FONT, grid: {stroke: colour('grid'), width: 1}, ticks: {show: false}, border: {show: false}};
     const legendOfLast = chart => {
       const last = (chart.data?.[0].length || 0) - 1;
@@ -23,7 +24,7 @@ class Chart {
         y: {range: options.range || ((_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.12 : 1])},
       },
       axes: [
-        {...axis, space: 80, gap: 6, size: 28, values: (_, splits) => splits.map(options.xText)},
+        {...axis, space: 72, gap: 6, size: 24, values: (_, splits) => splits.map(options.xText)},
         {...axis, space: 34, gap: 8, size: 62, values: (_, splits) => splits.map(options.yText)},
       ],
       series: [
@@ -43,6 +44,9 @@ class Chart {
       bands: options.bands,
       hooks: {draw: [chart => this.drawMarks(chart)], setLegend: [legendOfLast]},
     }, null, host);
+    host.querySelectorAll('.u-series .u-marker').forEach((marker, n) => {
+      if (n) marker.style.borderColor = cssOf(lines[n - 1].colour);  // follows the theme
+    });
     this.observer = new ResizeObserver(() => this.fit());
     this.observer.observe(host);
     this.fit();
@@ -50,7 +54,7 @@ class Chart {
 
   fit() {
     const legend = this.host.querySelector('.u-legend');
-    const width = this.host.clientWidth, height = Math.max(60, this.host.clientHeight - (legend?.offsetHeight || 0) - 4);
+    const width = this.host.clientWidth, height = Math.max(60, this.host.clientHeight - (legend?.offsetHeight || 0) - 2);
     if (width > 0 && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({width, height});
   }
 
@@ -65,6 +69,8 @@ class Chart {
   drawMarks(chart) {
     const {ctx, bbox} = chart, ratio = devicePixelRatio;
     ctx.save();
+    ctx.textAlign = 'left';
+    ctx.textBaseline = 'alphabetic';
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     let free = -Infinity;
     for (const mark of this.marks) {
@@ -77,6 +83,7 @@ class Chart {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
+      if (!this.hasWords) continue;
       const wide = ctx.measureText(mark.text).width;
       const isLeft = x + wide + 6 * ratio > bbox.left + bbox.width;
       const from = isLeft ? x - wide - 5 * ratio : x + 5 * ratio;

@@ -66,13 +66,14 @@ const controls = {
     const target = query.last('target', place), series = seriesOf(query);
     const isOver = query.ended !== null;
     const isOurs = this.can && (this.query === null || this.query === query.name);
-    const isPossible = isOurs && !isOver && query.asked.control !== false;
+    const isEarly = query.asked.kind === 'aggregate';
+    const isPossible = isOurs && !isOver && !isEarly && query.asked.control !== false;
     const isRecall = target !== null || query.asked.goal?.kind === 'Recall';
     element('control').hidden = !isPossible;
     element('ask-recall').hidden = !isRecall;
     element('ask-slack').hidden = isRecall;
     element('no-control').hidden = isPossible;
-    const why = isOurs && isOver ? 'The run has ended; its target cannot be changed any more.' : this.can && !isOurs ? 'This query cannot be commanded.' : this.why;
+    const why = isEarly ? 'Early answers have a deadline, which cannot be changed while they run.' : isOurs && isOver ? 'The run has ended; its target cannot be changed any more.' : this.can && !isOurs ? 'This query cannot be commanded.' : this.why;
     setText(element('no-control'), why);
     const isTyping = document.activeElement === element('recall-number') || document.activeElement === element('recall-slider');
     if (target !== null && (this.proposal === null || (this.proposal === target && !isTyping))) {

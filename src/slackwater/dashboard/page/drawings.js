@@ -5,7 +5,6 @@ const FATES = [
   ['buffered', 'waiting', 's0'], ['shed', 'shed', 's2'], ['rejected', 'rejected', 's5'],
 ];
 
-const cssOf = name => `var(--${name})`;
 const size = (host, least = 260) => Math.max(least, Math.round(host.clientWidth));
 
 // Room for times from nothing to hours on one axis: even near 0, by ratio further out.
@@ -41,7 +40,7 @@ function drawCurve(host, query, place) {
   svg.append(make('text', {x: (left + right) / 2, y: high - 3, 'text-anchor': 'middle'}, 'latency of a result'));
   if (target !== null) {
     svg.append(make('line', {x1: left, x2: right, y1: y(target), y2: y(target), stroke: cssOf('target'), 'stroke-width': 1.5, 'stroke-dasharray': '6 4'}));
-    svg.append(make('text', {x: right, y: y(target) + 14, 'text-anchor': 'end', class: 'target'}, `target ${percent(target)}`));
+    svg.append(make('text', {x: left + 4, y: y(target) + 15, class: 'target'}, `target ${percent(target)}`));
   }
   const path = points.map(point => `${x.at(point.ms).toFixed(1)},${y(point.recall).toFixed(1)}`).join(' ');
   svg.append(make('polyline', {points: path, fill: 'none', stroke: cssOf('accent'), 'stroke-width': 2, 'stroke-linejoin': 'round'}));
@@ -50,9 +49,9 @@ function drawCurve(host, query, place) {
   const would = ghost !== null && ghost !== target ? pointFor(points, ghost) : null;
   if (would) svg.append(make('circle', {cx: x.at(would.ms), cy: y(would.recall), r: 6, fill: 'none', stroke: cssOf('target'), 'stroke-width': 2}));
   if (chosen) {
-    const ms = (chosen[2] ?? chosen[0]) / query.perMs, cx = x.at(ms), isLeft = cx > (left + right) / 2;
+    const ms = (chosen[2] ?? chosen[0]) / query.perMs, cx = x.at(ms), isLeft = cx > right - 60;
     svg.append(make('circle', {cx, cy: y(chosen[1]), r: 6.5, fill: cssOf('accent'), stroke: cssOf('card'), 'stroke-width': 2.5}));
-    svg.append(make('text', {x: cx + (isLeft ? -10 : 10), y: Math.min(bottom - 6, y(chosen[1]) + 24), 'text-anchor': isLeft ? 'end' : 'start', class: 'strong'}, `K ${duration(chosen[0] / query.perMs)}`));
+    svg.append(make('text', {x: isLeft ? right : cx + 8, y: Math.min(bottom - 6, y(chosen[1]) + 22), 'text-anchor': isLeft ? 'end' : 'start', class: 'strong'}, `K ${duration(chosen[0] / query.perMs)}`));
   }
   host.replaceChildren(svg);
 }
@@ -96,7 +95,7 @@ function drawDelays(host, query, place) {
     svg.append(make('text', {x: at, y: high - 5, 'text-anchor': at < 14 ? 'start' : at > wide - 30 ? 'end' : 'middle'}, duration(ms)));
   }
   if (k !== null) {
-    svg.append(make('line', {x1: x.at(k), x2: x.at(k), y1: 20, y2: high - 24, stroke: cssOf('target'), 'stroke-width': 1.5, 'stroke-dasharray': '4 3'}));
+    names.forEach((_, n) => svg.append(make('line', {x1: x.at(k), x2: x.at(k), y1: n * row + 20, y2: n * row + row - 6, stroke: cssOf('target'), 'stroke-width': 1.5, 'stroke-dasharray': '4 3'})));
     const at = x.at(k), isLeft = at > wide - 70;
     svg.append(make('text', {x: at + (isLeft ? -5 : 5), y: 32, class: 'target', 'text-anchor': isLeft ? 'end' : 'start'}, `K ${duration(k)}`));
   }
@@ -139,22 +138,27 @@ function drawAccounting(host, query, place) {
     return sum;
   };
   const rows = query.streams.map(name => ({name, all: query.at(`streams.${name}.arrivals`, place), fates: FATES.map(([fate]) => fateOf(name, fate))}));
-  const used = FATES.map((fate, n) => n < 3 || rows.some(row => row.fates[n] > 0));
-  const head = make('tr', {}, make('th', {scope: 'col'}, 'stream'), make('th', {scope: 'col'}, 'arrivals'));
-  FATES.forEach(([, words, name], n) => { if (used[n]) head.append(make('th', {scope: 'col'}, make('i', {css: {background: cssOf(name)}}), words)); });
-  head.append(make('th', {scope: 'col'}, 'adds up'));
-  const body = make('tbody');
+  const used = FATES.filter((fate, n) => n < 3 || rows.some(row => row.fates[n] > 0));
+  const bars = make('div', {class: 'rows'});
   for (const {name, all, fates} of rows) {
-    const sum = fates.reduce((a, b) => a + b, 0), isEven = sum === all;
-    const line = make('tr', {}, make('th', {scope: 'row'}, name), make('td', {}, count(all)));
-    fates.forEach((value, n) => { if (used[n]) line.append(make('td', {}, count(value))); });
-    line.append(make('td', {class: isEven ? 'yes' : 'no'}, isEven ? '✓ balanced' : `✗ ${count(all - sum)} missing`));
-    const stack = make('div', {class: 'stack', 'aria-hidden': 'true'});
+    const sum = fates.reduce((a, b) => a + b, 0), stack = make('div', {class: 'stack', 'aria-hidden': 'true'});
     fates.forEach((value, n) => { if (value > 0) stack.append(make('i', {title: `${FATES[n][1]}: ${percent(value / sum, 2)}`, css: {flex: `${value / sum} 0 0`, background: cssOf(FATES[n][2])}})); });
-    body.append(line, make('tr', {class: 'bar'}, make('td', {colspan: String(3 + used.filter(Boolean).length)}, stack)));
+    bars.append(make('span', {}, name), stack, make('span', {class: sum === all ? 'yes' : 'no'}, sum === all ? '✓ balanced' : `✗ ${count(all - sum)} missing`));
   }
-  const table = make('table', {class: 'fates'}, make('thead', {}, head), body);
-  host.replaceChildren(make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Fates of the arrivals'}, table));
+  const title = ([, words, name]) => [make('i', {css: {background: cssOf(name)}}), words];
+  const cell = (row, fate) => make('td', {}, count(row.fates[FATES.indexOf(fate)]));
+  const heads = (first, ...others) => make('thead', {}, make('tr', {}, make('th', {scope: 'col'}, first), ...others));
+  const head = (...content) => make('th', {scope: 'col'}, ...content), side = (...content) => make('th', {scope: 'row'}, ...content);
+  const table = make('table', {class: 'fates'});
+  if (host.clientWidth < 560) {  // a narrow page has the streams side by side
+    table.append(heads('fate', ...rows.map(row => head(row.name))), make('tbody', {},
+      make('tr', {}, side('arrivals'), ...rows.map(row => make('td', {}, count(row.all)))),
+      ...used.map(fate => make('tr', {}, side(...title(fate)), ...rows.map(row => cell(row, fate))))));
+  } else {
+    table.append(heads('stream', head('arrivals'), ...used.map(fate => head(...title(fate)))), make('tbody', {},
+      ...rows.map(row => make('tr', {}, side(row.name), make('td', {}, count(row.all)), ...used.map(fate => cell(row, fate))))));
+  }
+  host.replaceChildren(bars, make('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Fates of the arrivals'}, table));
 }
 
 class DrawnPanel {

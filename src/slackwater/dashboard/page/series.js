@@ -21,15 +21,16 @@ const describers = {
       ...lineIf(series.target, {label: 'target', colour: 'target', isStep: true, width: 1.5, dash: [6, 4]}),
     ];
     const isRecall = lines.some(line => line.label !== 'target');
-    return isRecall ? {lines, range: recallRange, yText: value => percent(value, 1)} : null;
+    return isRecall ? {lines, hasWords: true, range: recallRange, yText: value => percent(value, 1)} : null;
   },
 
   slack(query, series) {
+    if (query.asked.kind === 'aggregate') return null;  // a deadline, not a slack, says when it tells
     const lines = [
       ...lineIf(series.slack, {label: 'K', colour: 'accent', fill: 'accent-soft', isStep: true}),
       ...lineIf(series.latency, {label: 'latency', colour: 's0', width: 1.5}),
     ];
-    return lines.length ? {lines, yText: duration} : null;
+    return lines.length ? {lines, hasWords: true, yText: duration} : null;
   },
 
   rates(query, series) {
@@ -42,7 +43,7 @@ const describers = {
 
   late(query, series) {
     const lines = query.streams.flatMap((name, n) => lineIf(series.late[n], {label: name, colour: ofStream(n), width: 1.5}));
-    return lines.length ? {lines, yText: value => percent(value, value < 0.01 ? 2 : 1)} : null;
+    return lines.length ? {lines, range: (_, low, high) => [0, Math.max(1.12 * (high ?? 0), 0.01)], yText: value => percent(value, value < 0.01 ? 2 : 1)} : null;
   },
 
   state(query, series) {

@@ -31,4 +31,5 @@ const theme = {
 };
 
 const colour = name => () => theme.colours[name];
+const cssOf = name => `var(--${name})`;
 const ofStream = n => `s${n % 8}`;
