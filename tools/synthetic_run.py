@@ -142,7 +142,10 @@ class _Join:
     def _histogram(self, mean: float, name: str) -> Line:
         scale = mean * (1.3 if name == "trades" else 0.9)
         ends = [*EDGES[1:], math.inf]
-        shares = [math.exp(-low / scale) - math.exp(-high / scale) for low, high in zip(EDGES, ends, strict=True)]
+        shares = [
+            math.exp(-low / scale) - math.exp(-high / scale)
+            for low, high in zip(EDGES, ends, strict=True)
+        ]
         counts = [round(1_800 * s * (1 + 0.08 * self._rng.gauss(0, 1))) for s in shares]
         return {"edges": EDGES, "counts": [7_200, *(max(0, n) for n in counts[1:])]}
 
@@ -163,7 +166,7 @@ class _Join:
 
 
 def aggregate_lines(count: int, seed: int = 2, key: str = "b") -> Iterator[Line]:
-    """Aggregates over joined windows of ten seconds, told early and corrected half a minute later."""
+    """Aggregates over joined windows of ten seconds, told early and corrected later."""
     rng = random.Random(seed)
     goal = {"kind": "Deadline", "after": "10 seconds"}
     yield _started(key, "early answers", goal, "aggregate")

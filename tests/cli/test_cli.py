@@ -77,7 +77,7 @@ def figures(result):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["demo"], ["run"], ["advise"], ["bench"], ["bench", "core"]]
+    "command", [[], ["demo"], ["run"], ["advise"], ["dashboard"], ["bench"], ["bench", "core"]]
 )
 def test_help_explains_each_command(command):
     result = run(*command, "--help")
@@ -129,6 +129,7 @@ def watched(watch, *batches):
 
 
 TOLD = {
+    "arrivals": 1_500,
     "produced": 90,
     "lost": 8,
     "late_kept": 5,
@@ -205,6 +206,7 @@ def test_missed_floor_exits_with_1(monkeypatch):
         ),
         (["bench", "core", "--seed", "-1"], "slackwater: seed must be a number not below 0"),
         (["demo", "--seconds", "0"], "Invalid value for '--seconds'"),
+        (["dashboard", "nothing.jsonl"], "slackwater: nothing.jsonl cannot be read: No such file"),
         (["nonsense"], "No such command"),
     ],
 )

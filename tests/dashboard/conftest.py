@@ -4,11 +4,11 @@ import shutil
 from tempfile import TemporaryDirectory
 
 import pytest
-from synthetic_run import ended, join_lines
 
 from slackwater.dashboard.control import CommandFiles, Control
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import Dashboard
+from synthetic_run import ended, join_lines
 
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
@@ -146,5 +146,3 @@ def finished():
     history.take(ended())
     with Dashboard(history, is_live=False) as dashboard:
         yield dashboard.url
-
-

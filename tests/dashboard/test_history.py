@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from synthetic_run import aggregate_lines, ended, join_lines
 
 from slackwater.dashboard import history as kept
 from slackwater.dashboard.assemble import page
 from slackwater.dashboard.history import History, row_of
+from synthetic_run import aggregate_lines, ended, join_lines
 
 
 def taken(lines):
@@ -38,7 +38,7 @@ def test_an_hour_of_lines_and_the_page_are_below_five_megabytes():
     history = taken(join_lines(3600, targets={1800: 0.99}, shed_from=3000))
     known = json.dumps(history.known(), separators=(",", ":")).encode()
     html, _ = page()
-    print(f"\none hour: {len(known):,} bytes of lines, {len(html):,} bytes of page")
+    print(f"\none hour: {len(known):,} bytes of lines, {len(html):,} of page")  # noqa: T201
     assert len(only(history)["numbers"]) == 3600
     assert len(known) + len(html) < 5_000_000
 
@@ -70,7 +70,11 @@ def test_commands_and_told_windows_stay_beside_the_thinned_pictures():
 def test_queries_are_told_apart_and_their_ends_are_known():
     history = taken([*join_lines(3), *aggregate_lines(4), ended()])
     first, second = history.known()["queries"]
-    assert (first["name"], len(first["numbers"]), first["ended"]["exception"]) == ("matches", 3, None)
+    assert (first["name"], len(first["numbers"]), first["ended"]["exception"]) == (
+        "matches",
+        3,
+        None,
+    )
     assert (second["name"], len(second["numbers"]), second["ended"]) == ("early answers", 4, None)
     assert {name: line["batch"] for name, line in history.latest().items()} == {
         "matches": 2,

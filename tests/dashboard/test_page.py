@@ -4,10 +4,10 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
-from synthetic_run import aggregate_lines, ended, join_lines
 
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import Dashboard
+from synthetic_run import aggregate_lines, ended, join_lines
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -107,7 +107,9 @@ def test_a_run_that_cannot_be_commanded_says_why(window):
 def test_lines_without_pictures_leave_charts_out(window):
     lines = [line | {} for line in join_lines(5)]
     for line in lines[1:]:
-        line["metrics"] = {k: v for k, v in line["metrics"].items() if k not in ("picture", "commands")}
+        line["metrics"] = {
+            k: v for k, v in line["metrics"].items() if k not in ("picture", "commands")
+        }
     del lines[0]["query"]
     with served(lines) as dashboard:
         window.open(dashboard.url)
@@ -222,7 +224,8 @@ while (walker.nextNode()) {
   const ratio = (high + 0.05) / (low + 0.05), px = parseFloat(style.fontSize);
   const isLarge = px >= 24 || (px >= 18.66 && Number(style.fontWeight) >= 700);
   seen += 1;
-  if (ratio < (isLarge ? 3 : 4.5)) bad.push(`${ratio.toFixed(2)} ${walker.currentNode.textContent}`);
+  const text = walker.currentNode.textContent;
+  if (ratio < (isLarge ? 3 : 4.5)) bad.push(`${ratio.toFixed(2)} ${text}`);
 }
 return {seen, bad};
 """
@@ -258,7 +261,9 @@ def test_the_keyboard_reaches_everything(window, live):
     reached = []
     for _ in range(60):
         window.keys(Keys.TAB)
-        reached.append(window.js("return document.activeElement.id || document.activeElement.className"))
+        reached.append(
+            window.js("return document.activeElement.id || document.activeElement.className")
+        )
         outline = window.js("return getComputedStyle(document.activeElement).outlineStyle")
         if reached[-1] == "follow":
             break
@@ -298,7 +303,9 @@ def test_an_hour_scrolls_smoothly(window):
     run = join_lines(3600, targets={1800: 0.99}, shed_from=3000)
     with served(run, [ended()], is_live=False) as dashboard:
         window.open(dashboard.url)
-        asked = json.loads(window.js("return JSON.stringify(performance.getEntriesByType('resource'))"))
+        asked = json.loads(
+            window.js("return JSON.stringify(performance.getEntriesByType('resource'))")
+        )
         size = sum(entry["encodedBodySize"] for entry in asked)
         frames = window.driver.execute_async_script(
             """
@@ -325,7 +332,7 @@ def test_an_hour_scrolls_smoothly(window):
             requestAnimationFrame(step);
             """
         )
-    print(
+    print(  # noqa: T201  the figures are the point
         f"\none hour: {size:,} bytes of data; a frame takes {frames[len(frames) // 2]:.1f} ms "
         f"(95 %: {frames[int(0.95 * len(frames))]:.1f} ms) while scrolling, "
         f"{drags[len(drags) // 2]:.1f} ms while the moment is dragged"

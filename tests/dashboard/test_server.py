@@ -5,12 +5,12 @@ from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
-from synthetic_run import join_lines
 
 from slackwater.dashboard.control import CommandFiles, Control
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import MOST_BYTES, Dashboard
 from slackwater.errors import DataError, QueryError
+from synthetic_run import join_lines
 
 TOKEN = "a-token-for-the-tests"
 
@@ -39,7 +39,9 @@ class Client:
     def events(self, path="/events", count=1, **headers):
         """So many events of a stream, as (id, data)."""
         connection = HTTPConnection(self.host, self.port, timeout=10)
-        connection.request("GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()})
+        connection.request(
+            "GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()}
+        )
         answer, found, event = connection.getresponse(), [], {}
         while len(found) < count:
             line = answer.readline().decode().rstrip("\n")
@@ -79,7 +81,7 @@ def test_the_page_is_one_response_that_may_load_nothing_else(client):
     assert headers["Content-Type"] == "text/html; charset=utf-8"
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
     assert "connect-src 'self'; img-src data:" in policy
-    assert "<script src" not in html and "<link rel=\"stylesheet" not in html
+    assert "<script src" not in html and '<link rel="stylesheet' not in html
     assert "/* page */" not in html
 
 
@@ -107,7 +109,11 @@ def test_a_new_line_reaches_who_waits(client, history):
     history.take({"event": "batch", "id": "a", "batch": 99})
     told = [answer.readline() for _ in range(5)]
     connection.close()
-    assert told[1:4] == [b"id: 7\n", b"event: line\n", b'data: {"event":"batch","id":"a","batch":99}\n']
+    assert told[1:4] == [
+        b"id: 7\n",
+        b"event: line\n",
+        b'data: {"event":"batch","id":"a","batch":99}\n',
+    ]
 
 
 def test_closing_ends_the_streams_of_events(history):

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from slackwater.cli import advise, bench, demo, lab, run
+from slackwater.cli import advise, bench, dashboard, demo, lab, run
 from slackwater.cli.local_spark import FailedError
 from slackwater.errors import SlackwaterError
 
@@ -37,6 +37,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("advise")(advise.advise)
+app.command("dashboard")(dashboard.dashboard)
 app.add_typer(bench.app, name="bench")
 app.add_typer(lab.app, name="lab")
 

@@ -31,8 +31,8 @@ _NUMBERED = re.compile(r"page-(\d+)\.json")
 class Control:
     """How a query can be commanded.
 
-    `send` gets ``{"recall": 0.99}`` or ``{"slack": "1 s"}``, and raises a `SlackwaterError` that says
-    why if that cannot be. `query` is the name of the query; None: whichever is shown.
+    `send` gets ``{"recall": 0.99}`` or ``{"slack": "1 s"}``, and raises a `SlackwaterError` that
+    says why if that cannot be. `query` is the name of the query; None: whichever is shown.
     """
 
     send: Callable[[Settings], None]
@@ -47,7 +47,9 @@ def settings_of(body: bytes) -> Settings:
         msg = "the request must be a JSON object, got something else"
         raise DataError(msg) from error
     if not isinstance(asked, dict) or len(asked) != 1 or not asked.keys() <= {"recall", "slack"}:
-        msg = f'the request must be like {{"recall": 0.99}} or {{"slack": "1 s"}}, got {asked!r:.60}'
+        msg = (
+            f'the request must be like {{"recall": 0.99}} or {{"slack": "1 s"}}, got {asked!r:.60}'
+        )
         raise DataError(msg)
     return _recall(asked["recall"]) if "recall" in asked else _slack(asked["slack"])
 
@@ -84,6 +86,11 @@ class CommandFiles:
         self.directory = Path(directory)
         self._lock = Lock()
 
+    def made(self) -> Path:
+        """The directory, which is there now."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return self.directory
+
     def set(self, settings: Settings) -> None:
         """Change a setting of the query."""
         self.write({"set": settings})
@@ -98,7 +105,7 @@ class CommandFiles:
             raise DataError(msg) from error
 
     def _written(self, text: str) -> Path:
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.made()
         found = [_NUMBERED.fullmatch(name) for name in os.listdir(self.directory)]
         number = 1 + max((int(match[1]) for match in found if match), default=0)
         file = self.directory / f"page-{number:08}.json"

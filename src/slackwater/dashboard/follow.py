@@ -1,9 +1,9 @@
-"""A metrics log, as it is or while it grows.
+r"""A metrics log, as it is or while it grows.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as scratch:
 ...     file = Path(scratch) / "metrics.jsonl"
-...     _ = file.write_text('{"event": "batch"}\\n{"event": "ba')
+...     _ = file.write_text('{"event": "batch"}\n{"event": "ba')
 ...     log = LogFile(file)
 ...     list(log.lines())
 [{'event': 'batch'}]

@@ -180,7 +180,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/":
             self._page(asked)
         elif path == "/lines.json":
-            known = json.dumps(content.known(), ensure_ascii=False, separators=(",", ":"), default=str)
+            known = json.dumps(
+                content.known(), ensure_ascii=False, separators=(",", ":"), default=str
+            )
             self._send(HTTPStatus.OK, "application/json", known.encode())
         elif path == "/events":
             self._events(self.headers.get("Last-Event-ID") or asked.get("after", ["0"])[0])
@@ -229,7 +231,9 @@ class _Handler(BaseHTTPRequestHandler):
         given = self.headers.get
         if path != "/control":
             raise RefusedError(404, f"nothing can be changed at {path[:60]}")
-        is_bearer = self.server.guard.is_token((given("Authorization") or "").removeprefix("Bearer "))
+        is_bearer = self.server.guard.is_token(
+            (given("Authorization") or "").removeprefix("Bearer ")
+        )
         if not is_bearer:  # a program that knows the token; a page cannot make a browser send that
             self.server.guard.check_origin(given("Origin"), given("Host"), given("Sec-Fetch-Site"))
         if (given("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
