@@ -74,7 +74,7 @@ class _Join:
         lead = {"quotes": round(420 + 160 * math.sin(17 * moment) + 30 * rng.random()), "trades": 0}
         throttle = 0.55 + 0.1 * math.sin(40 * moment) + 0.03 * rng.random() if is_short else 1.0
         streams = {name: self._arrive(name, batch, mean, lead) for name in STREAMS}
-        results = round(RATE * 1.9 * (1 + 0.05 * rng.gauss(0, 1)))
+        results = round(RATE * 2.6 * (1 + 0.03 * rng.gauss(0, 1)))
         missed = round(results * (1 - throttle) * 0.2)
         self._produced += round(results * self._recall) - missed
         self._lost += round(results * (1 - self._recall))
@@ -111,7 +111,7 @@ class _Join:
 
     def _arrive(self, name: str, batch: int, mean: float, lead: Mapping[str, int]) -> Line:
         totals = self._totals[name]
-        rows = round(RATE * (1 + 0.08 * self._rng.gauss(0, 1)))
+        rows = round(RATE * (1 + 0.03 * self._rng.gauss(0, 1)))
         late = round(rows * 0.2 * math.exp(-(self._slack + lead[name]) / mean))
         totals["arrivals"] += rows
         totals["late_kept"] += late * 3 // 4

@@ -161,7 +161,9 @@ def test_play_goes_on_by_itself_and_can_be_halted(window, finished):
     window.wait("Number(document.getElementById('moment').value) < 60")
     window.wait("Number(document.getElementById('moment').value) > 5", timeout_s=30)
     window.driver.find_element("id", "play").click()
-    assert window.js("return document.getElementById('play').ariaPressed") == "false"
+    window.wait("document.getElementById('play').ariaPressed === 'false'")
+    halted = window.text("moment-text")
+    assert window.settled().text("moment-text") == halted
 
 
 def test_a_page_that_looks_back_stays_there_while_lines_come(window, live):
@@ -185,6 +187,32 @@ def test_explanations_open_and_close(window, finished):
     assert button.get_attribute("aria-expanded") == "true"
     missing = "[...document.querySelectorAll('.card')].filter(c => !c.querySelector('.why'))"
     assert window.js(f"return {missing}.length") == 0
+
+
+def test_a_token_opens_the_page_and_leaves_the_address(window):
+    with served(join_lines(5), token="a-token-for-the-tests") as dashboard:
+        window.open(dashboard.url)
+        assert window.js("return location.search") == ""
+        assert window.js("return document.cookie") == ""  # scripts do not see it
+        window.open(dashboard.url.partition("?")[0])  # the browser remembers
+
+
+def test_a_page_finds_a_server_that_was_started_anew(window):
+    with served(join_lines(5)) as first:
+        window.open(first.url)
+        port = urlsplit(first.url).port
+    window.wait("document.getElementById('status').dataset.is === 'lost'")
+    with served(join_lines(30), port=port):
+        window.wait("document.getElementById('moment').max === '29'")
+        window.wait("document.getElementById('status').dataset.is === 'live'")
+
+
+def test_a_micro_batch_without_metrics_leaves_everything_as_it_was(window, live):
+    window.open(live.url)
+    before, shown = window.text("lede"), window.visible()
+    live.history.take({"event": "batch", "id": "a", "batch": 999, "rows": 0, "metrics": None})
+    window.wait("document.getElementById('moment-text').textContent.endsWith('999')").settled()
+    assert (window.text("lede"), window.visible()) == (before, shown)
 
 
 # ---- for everybody

@@ -40,7 +40,7 @@ class Guard:
     """
 
     def __init__(self, host: str, port: int, token: str | None) -> None:
-        self._host = host
+        self._host = host.lower()
         self._port = port
         self._token = token
         self.cookie = f"slackwater_{port}"  # a browser has the cookies of all ports in one jar

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from threading import Condition
+from threading import Condition, Event
 from typing import Any
 
 Line = dict[str, Any]
@@ -121,7 +121,6 @@ class History:
         self._recent: deque[tuple[int, Line]] = deque(maxlen=MOST_RECENT)
         self._last = 0
         self._told = Condition()
-        self._is_closed = False
 
     def take(self, line: Line) -> None:
         """Take in a line of `slackwater.spark.listener.Lines`; it must not change any more."""
@@ -146,20 +145,24 @@ class History:
             records = self._records.values()
             return {record.name: record.last for record in records if record.last is not None}
 
-    def behind(self, number: int, timeout_s: float) -> list[tuple[int, Line]] | None:
-        """The lines behind that `number`; empty after a while without any; None: some are gone."""
+    def behind(
+        self, number: int, timeout_s: float, over: Event | None = None
+    ) -> list[tuple[int, Line]] | None:
+        """The lines behind that `number`; None: some are gone.
+
+        Without any it waits for some time, unless it is `over`, and then there are none.
+        """
         with self._told:
-            if self._last == number and not self._is_closed:
+            if self._last == number and not (over is not None and over.is_set()):
                 self._told.wait(timeout_s)
             oldest = self._recent[0][0] if self._recent else 1
             if number + 1 < oldest or number > self._last:
                 return None
             return [(n, line) for n, line in self._recent if n > number]
 
-    def close(self) -> None:
+    def wake(self) -> None:
         """Let go whoever waits."""
         with self._told:
-            self._is_closed = True
             self._told.notify_all()
 
 

@@ -116,7 +116,7 @@ class Dashboard:
 
     def __exit__(self, *_: object) -> None:
         self._server.is_over.set()
-        self._server.content.history.close()
+        self._server.content.history.wake()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -131,6 +131,7 @@ class _Server(ThreadingHTTPServer):
             self.address_family = AF_INET6
         self.content = content
         self.is_over = Event()
+        self.serving = secrets.token_hex(4)  # a page of another server begins anew
         super().__init__((host, port), _Handler)
         self.guard = Guard(host, self.server_port, token)
 
@@ -180,10 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/":
             self._page(asked)
         elif path == "/lines.json":
-            known = json.dumps(
-                content.known(), ensure_ascii=False, separators=(",", ":"), default=str
-            )
-            self._send(HTTPStatus.OK, "application/json", known.encode())
+            known = _json({"serving": self.server.serving} | content.known())
+            self._send(HTTPStatus.OK, "application/json", known)
         elif path == "/events":
             self._events(self.headers.get("Last-Event-ID") or asked.get("after", ["0"])[0])
         elif path == "/metrics" and content.exposition is not None:
@@ -202,7 +201,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, "text/html", html, headers)
 
     def _events(self, behind: str) -> None:
-        if not behind.isascii() or not behind.isdigit() or len(behind) > 18:
+        serving, _, seen = behind.rpartition("-")
+        if not seen.isascii() or not seen.isdigit() or len(seen) > 18:
             raise RefusedError(400, f"Last-Event-ID must be a number, got {behind[:60]!r}")
         self.close_connection = True  # it has no length: it ends with the connection
         self.send_response(HTTPStatus.OK)
@@ -212,16 +212,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command == "HEAD":
             return
-        number = int(behind)
         self.wfile.write(f"retry: {_RETRY_MS}\n\n".encode())
-        while not self.server.is_over.is_set():
-            lines = self.server.content.history.behind(number, _KEEP_ALIVE_S)
-            if lines is None:  # too long ago: the page starts anew
+        is_ours = serving in ("", self.server.serving)
+        self._tell(int(seen) if is_ours else None)
+
+    def _tell(self, seen: int | None) -> None:
+        """Send the lines behind the one seen until it is over; None: the page starts anew."""
+        is_over, history = self.server.is_over, self.server.content.history
+        while not is_over.is_set():
+            lines = None if seen is None else history.behind(seen, _KEEP_ALIVE_S, is_over)
+            if lines is None:
                 self.wfile.write(b"event: reset\ndata: {}\n\n")
                 return
             for number, line in lines:
-                told = json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str)
-                self.wfile.write(f"id: {number}\nevent: line\ndata: {told}\n\n".encode())
+                name = f"id: {self.server.serving}-{number}\nevent: line\ndata: "
+                self.wfile.write(name.encode() + _json(line) + b"\n\n")
+                seen = number
             if not lines:
                 self.wfile.write(b": nothing new\n\n")
 
@@ -267,3 +273,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str)
+    return text.encode()

@@ -57,7 +57,7 @@ const app = {
       this.isLost = false;
       this.list();
       this.show(this.queries.get(shown) || this.best());
-      if (known.live) this.listen(known.last);
+      if (known.live) this.listen(`${known.serving}-${known.last}`);
     } catch {
       this.isLost = true;
       this.render();
@@ -65,10 +65,10 @@ const app = {
     }
   },
 
-  listen(last) {
+  listen(after) {
     this.source?.close();
-    this.source = new EventSource(`events?after=${last}`);
-    this.source.addEventListener('line', event => this.take(Number(event.lastEventId), JSON.parse(event.data)));
+    this.source = new EventSource(`events?after=${after}`);
+    this.source.addEventListener('line', event => this.take(Number(event.lastEventId.split('-')[1]), JSON.parse(event.data)));
     this.source.addEventListener('reset', () => { this.source.close(); this.load(); });
     this.source.addEventListener('open', () => { this.isLost = false; view.changed(); });
     this.source.addEventListener('error', () => {

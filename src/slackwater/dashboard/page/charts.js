@@ -1,6 +1,6 @@
 // Charts over time, by uPlot. A panel says which lines it has now; the chart is rebuilt only if that changes.
 
-const FONT = '11.5px system-ui, sans-serif';
+const FONT = '12px Inter, system-ui, sans-serif';
 const stepped = uPlot.paths.stepped({align: 1});
 
 class Chart {
@@ -24,8 +24,8 @@ class Chart {
         y: {range: options.range || ((_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.12 : 1])},
       },
       axes: [
-        {...axis, space: 72, gap: 6, size: 24, values: (_, splits) => splits.map(options.xText)},
-        {...axis, space: 34, gap: 8, size: 62, values: (_, splits) => splits.map(options.yText)},
+        {...axis, space: 72, gap: 9, size: 27, values: (_, splits) => splits.map(options.xText)},
+        {...axis, space: 34, gap: 6, size: 52, values: (_, splits) => splits.map(options.yText)},
       ],
       series: [
         {value: (_, at) => at == null ? '' : options.xText(at)},
@@ -71,7 +71,7 @@ class Chart {
     ctx.save();
     ctx.textAlign = 'left';
     ctx.textBaseline = 'alphabetic';
-    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.font = `${11 * ratio}px Inter, system-ui, sans-serif`;
     let free = -Infinity;
     for (const mark of this.marks) {
       if (mark.x < this.range[0] || mark.x > this.range[1]) continue;

@@ -66,7 +66,7 @@ function curveInWords(query, chosen, target) {
 
 function drawDelays(host, query, place) {
   const delays = query.drawn('delays', place), slack = query.last('slack', place);
-  const names = Object.keys(delays), wide = size(host), row = 66, left = 0;
+  const names = Object.keys(delays), wide = size(host), row = 74, left = 0;
   const high = names.length * row + 26, scaleEdges = Object.values(delays).flatMap(one => one.edges);
   const longest = Math.max(...scaleEdges, slack || 0) / query.perMs * 1.15 || 1;
   const x = timeScale(longest, left, wide - 8);
@@ -132,12 +132,12 @@ function drawHarvest(host, query, place) {
 
 function drawAccounting(host, query, place) {
   const fateOf = (name, fate) => {
-    if (fate !== 'rejected') return query.at(`streams.${name}.${fate}`, place) ?? 0;
+    if (fate !== 'rejected') return query.last(`streams.${name}.${fate}`, place) ?? 0;
     let sum = 0;
-    for (const path of query.columns.keys()) if (path.startsWith(`streams.${name}.rejected.`)) sum += query.at(path, place) ?? 0;
+    for (const path of query.columns.keys()) if (path.startsWith(`streams.${name}.rejected.`)) sum += query.last(path, place) ?? 0;
     return sum;
   };
-  const rows = query.streams.map(name => ({name, all: query.at(`streams.${name}.arrivals`, place), fates: FATES.map(([fate]) => fateOf(name, fate))}));
+  const rows = query.streams.map(name => ({name, all: query.last(`streams.${name}.arrivals`, place), fates: FATES.map(([fate]) => fateOf(name, fate))}));
   const used = FATES.filter((fate, n) => n < 3 || rows.some(row => row.fates[n] > 0));
   const bars = make('div', {class: 'rows'});
   for (const {name, all, fates} of rows) {
@@ -180,5 +180,5 @@ const drawers = {
   delays: [drawDelays, (query, place) => Object.keys(query.drawn('delays', place) || {}).length > 0],
   leads: [drawLeads, (query, place) => query.streams.length > 1 && query.streams.some(name => query.last(`picture.leads.${name}`, place) !== null)],
   harvest: [drawHarvest, (query, place) => (query.drawn('harvest', place)?.length || 0) > 0],
-  accounting: [drawAccounting, (query, place) => query.streams.some(name => query.at(`streams.${name}.arrivals`, place) !== null)],
+  accounting: [drawAccounting, (query, place) => query.streams.some(name => query.last(`streams.${name}.arrivals`, place) !== null)],
 };

@@ -35,8 +35,8 @@ const describers = {
 
   rates(query, series) {
     const lines = [
-      ...lineIf(series.rows, {label: 'rows/s', colour: 's0'}),
-      ...lineIf(series.results, {label: 'results/s', colour: 'accent'}),
+      ...lineIf(series.rows, {label: 'rows/s', colour: 's0', width: 1.25}),
+      ...lineIf(series.results, {label: 'results/s', colour: 'accent', width: 1.25}),
     ];
     return lines.length ? {lines, yText: compact} : null;
   },
