@@ -31,7 +31,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --hide-scrollbars"
 )
 SHOTS = (  # name, colours, (width, height, 0: the whole page, pixels per CSS pixel)
-    ("light", "light", (1280, 0, 1.25)),
+    ("light", "light", (1280, 1060, 1.25)),
     ("dark", "dark", (1280, 0, 1.25)),
     ("phone", "light", (390, 1340, 1.5)),
 )
