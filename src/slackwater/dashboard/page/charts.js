@@ -38,7 +38,7 @@ class Chart {
           paths: line.isStep ? stepped : line.isDots ? () => null : undefined,
           points: line.isDots ? {show: true, size: 6, width: 1.5, fill: colour('card'), stroke: colour(line.colour)} : {show: false},
           spanGaps: line.spanGaps ?? true,
-          value: (_, value) => value == null ? NONE : (line.text || options.yText)(value),
+          value: (_, value) => value == null ? NONE : line.text ? line.text(value) : options.yText(value),
         })),
       ],
       bands: options.bands,

@@ -14,11 +14,11 @@ const describers = {
   recall(query, series) {
     const hasMeasured = known(series.measured);
     const lines = [
-      ...lineIf(series.measured, {label: 'recall', colour: 'accent', width: 2}),
+      ...lineIf(series.measured, {label: 'recall', colour: 'accent', width: 2, text: percent}),
       ...lineIf(series.recall, hasMeasured
-        ? {label: 'since the start', colour: 'muted', width: 1.25, dash: [2, 3]}
-        : {label: 'recall since the start', colour: 'accent', width: 2}),
-      ...lineIf(series.target, {label: 'target', colour: 'target', isStep: true, width: 1.5, dash: [6, 4]}),
+        ? {label: 'since the start', colour: 'muted', width: 1.25, dash: [2, 3], text: percent}
+        : {label: 'recall since the start', colour: 'accent', width: 2, text: percent}),
+      ...lineIf(series.target, {label: 'target', colour: 'target', isStep: true, width: 1.5, dash: [6, 4], text: percent}),
     ];
     const isRecall = lines.some(line => line.label !== 'target');
     return isRecall ? {lines, hasWords: true, range: recallRange, yText: value => percent(value, 1)} : null;

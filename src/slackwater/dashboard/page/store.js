@@ -159,12 +159,14 @@ function seriesOf(query) {
   return query.series;
 }
 
+const fromTo = (before, now) => `recall ${before === null ? '' : `${percent(before)} → `}${percent(now)}`;
+
 // Changes of the settings: what the log tells, or what can be seen of the target.
 function changesOf(query) {
   const changes = [];
   for (const [number, command] of query.commands) {
     const place = Math.max(0, placeOf(query.numbers, number)), set = command.set || command;
-    if (isNumber(set.recall)) changes.push({place, text: `recall ${percent(set.recall)}`, recall: set.recall});
+    if (isNumber(set.recall)) changes.push({place, text: fromTo(query.last('target', place - 1), set.recall), recall: set.recall});
     else if (set.slack !== undefined && set.slack !== null) {
       changes.push({place, text: `K ${isNumber(set.slack) ? duration(set.slack / query.perMs) : set.slack}`});
     } else changes.push({place, text: command.flush ? 'flush' : command.finished?.length ? `${command.finished} finished` : 'command'});
@@ -174,7 +176,7 @@ function changesOf(query) {
   target.forEach((value, place) => {
     if (value === null) return;
     if (was !== null && value !== was && !changes.some(change => change.recall === value && Math.abs(change.place - place) < 3)) {
-      changes.push({place, text: `recall ${percent(value)}`, recall: value});
+      changes.push({place, text: fromTo(was, value), recall: value});
     }
     was = value;
   });
