@@ -162,6 +162,8 @@ def test_demo_shows_both_joins_beside_the_truth(capsys):
         "asked for 95% of the results in time, over any 10 seconds, Slackwater gave 90.0%" in moral
     )
     assert "took 2.0 times as many rows" in moral
+    changed = outcome._replace(told=TOLD | {"target": 0.99})
+    assert "asked for 95% and later 99% of the results" in changed.moral()
 
 
 def test_a_watch_leaves_other_queries_alone_and_knows_when_its_own_has_ended():

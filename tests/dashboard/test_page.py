@@ -115,6 +115,7 @@ def test_lines_without_pictures_leave_charts_out(window):
     with served(lines) as dashboard:
         window.open(dashboard.url)
         assert window.visible() == JOINED - {"curve", "delays", "leads"}
+        assert "of the results so far were in time; 95 % are asked for" in window.text("lede")
         assert window.driver.get_log("browser") == []
 
 

@@ -160,8 +160,12 @@ class Outcome(NamedTuple):
 
         told, dropped = self.told, self.theirs.total("dropped")
         times = (self.ours.rows_per_s or 1) / (self.theirs.rows_per_s or 1)
+        is_changed = told["target"] != GOAL.target  # on the dashboard
+        asked = f"{GOAL.target:.0%}" + (
+            f" and later {100 * told['target']:.6g}%" if is_changed else ""
+        )
         return (
-            f"What to see: asked for {told['target']:.0%} of the results in time, over any "
+            f"What to see: asked for {asked} of the results in time, over any "
             f"{GOAL.over}, Slackwater gave {told['produced'] / self.true:.1%}, with a K of "
             f"{duration(self.ours.average_slack)} on average that it found by itself. The other "
             f"{count(told['lost'])} results that it found came late, and marked. Spark's join was "

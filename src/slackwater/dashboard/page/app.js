@@ -160,13 +160,15 @@ function earlyWords(query, place) {
 
 // The sentence and the figures on top.
 function summary(query, place) {
-  const series = seriesOf(query), recall = query.last('picture.recall', place) ?? query.last('recall', place);
+  const series = seriesOf(query), measured = query.last('picture.recall', place), recall = measured ?? query.last('recall', place);
   const target = query.last('target', place), slack = query.last('slack', place), k = slack === null ? null : slack / query.perMs;
   const late = query.last('late_kept', place), dropped = query.last('late_dropped', place), arrivals = query.last('arrivals', place);
+  const missed = query.last('missed', place);
   const lede = [];
   if (recall !== null) {
-    const strong = make('b', target !== null && recall < target ? {class: 'low'} : {}, percent(recall));
-    lede.push(strong, ' of the results are in time', target === null ? '.' : `; ${percent(target)} were asked for.`);
+    // since the start it says nothing about a period, and so nothing about the target
+    const strong = make('b', target !== null && measured !== null && recall < target ? {class: 'low'} : {}, percent(recall));
+    lede.push(strong, measured === null ? ' of the results so far were in time' : ' of the results are in time', target === null ? '.' : `; ${percent(target)} ${measured === null ? 'are' : 'were'} asked for.`);
   }
   const early = query.asked.kind === 'aggregate';
   if (early) lede.push(...earlyWords(query, place));
@@ -183,6 +185,7 @@ function summary(query, place) {
     ['Rows in', compact(arrivals), arrivals, isNumber(series.rows?.[place]) ? `${compact(series.rows[place])}/s` : ''],
     ['Results', compact(query.last('produced', place)), query.last('produced', place)],
     ['Late events', compact(late === null ? null : late + dropped), late, lateShare === null ? '' : percent(lateShare, lateShare < 0.01 ? 2 : 1)],
+    ['Missed', compact(missed), missed > 0 ? missed : null],
     ['State', bytes(query.last('state_bytes', place)), query.last('state_bytes', place)],
   ].filter(tile => isNumber(tile[2]));
   const box = element('tiles'), names = tiles.map(tile => tile[0]).join();
