@@ -70,6 +70,23 @@ def test_charts_move_as_lines_arrive(window, live):
     assert window.text("tiles") != arrivals
 
 
+SHOWN = """
+const text = id => document.getElementById(id).innerText;
+const drawn = [...document.querySelectorAll('.drawing, .u-legend')].map(e => e.innerHTML);
+return [text('lede'), text('tiles'), text('moment-text'), text('changes'), ...drawn];
+"""
+
+
+def test_lines_that_came_live_look_like_those_of_a_page_that_is_loaded_anew(window, live):
+    window.open(live.url).everything_seen()
+    live.more(40)
+    window.wait("document.getElementById('moment').max === '128'").settled()
+    came = window.js(SHOWN)
+    loaded = window.open(live.url).everything_seen().js(SHOWN)
+    assert len(came) > 10
+    assert came == loaded
+
+
 def test_a_target_is_asked_for_taken_and_marked(window, live):
     window.open(live.url)
     field = window.driver.find_element("id", "recall-number")
@@ -86,6 +103,15 @@ def test_a_target_is_asked_for_taken_and_marked(window, live):
     window.wait("document.querySelectorAll('#changes li').length === 1")
     assert window.text("said") == f"99 % since batch {batch}."
     assert window.text("changes").startswith(f"recall 95 % → 99 %batch {batch} · ")
+
+
+def test_a_change_that_somebody_else_made_is_announced_and_the_slider_follows(window, live):
+    window.open(live.url)
+    taken = live.more(30)
+    batch = next(line["batch"] for line in taken if line["metrics"]["commands"])
+    window.wait("document.getElementById('said').textContent !== ''")
+    assert window.text("said") == f"recall 95 % → 99 % at batch {batch}."
+    window.wait("document.getElementById('recall-slider').value === '99'")
 
 
 def test_what_the_server_refuses_is_shown(window, live):

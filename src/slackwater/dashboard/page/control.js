@@ -4,7 +4,7 @@ const controls = {
   can: false,
   why: '',
   query: null,
-  proposal: null,  // a share that the slider shows and nobody has asked for yet
+  proposal: null,  // a share that the slider shows and the query does not have yet
   waiting: null,
 
   start() {
@@ -50,7 +50,7 @@ const controls = {
 
   // What the curve says about the proposal.
   expect() {
-    const query = view.query, share = this.proposed();
+    const query = view.query, share = query && (this.proposed() ?? query.last('target', view.place));
     const curve = query && share !== null ? query.drawn('curve', view.place) : null;
     let text = '';
     if (curve?.length) {
@@ -75,23 +75,34 @@ const controls = {
     element('no-control').hidden = isPossible;
     const why = isEarly ? 'Early answers have a deadline, which cannot be changed while they run.' : isOurs && isOver ? 'The run has ended; its target cannot be changed any more.' : this.can && !isOurs ? 'This query cannot be commanded.' : this.why;
     setText(element('no-control'), why);
-    const isTyping = document.activeElement === element('recall-number') || document.activeElement === element('recall-slider');
-    if (target !== null && (this.proposal === null || (this.proposal === target && !isTyping))) {
-      const shown = Number((100 * target).toFixed(4));
-      element('recall-slider').value = element('recall-number').value = shown;
-      this.proposal = target;
+    if (target !== null && this.proposal === null) {  // nobody has touched it: it follows the target
+      element('recall-slider').value = element('recall-number').value = Number((100 * target).toFixed(4));
     }
     this.expect();
     const done = series.changes.filter(change => change.place <= place);
     if (this.waiting && series.changes.length > this.waiting.from) this.taken(query, series.changes.at(-1));
+    this.announce(query, series);
     this.list(query, series, done);
+  },
+
+  // A change that somebody else has made.
+  announce(query, series) {
+    const seen = this.counted?.query === query ? this.counted.changes : series.changes.length;
+    if (series.changes.length > seen && !this.said) {
+      const change = series.changes.at(-1);
+      this.say(`${change.text} at batch ${query.at('batch', change.place)}.`, change.isRefused);
+    }
+    this.said = false;
+    this.counted = {query, changes: series.changes.length};
   },
 
   taken(query, change) {
     const batch = query.at('batch', change.place);
     if (change.isRefused) this.say(`The query refused it at batch ${batch}.`, true);
     else this.say(`${this.waiting.words} since batch ${batch}.`);
+    if (Math.abs(this.proposal - this.waiting.recall) < 1e-9) this.proposal = null;
     this.waiting = null;
+    this.said = true;
   },
 
   list(query, series, done) {

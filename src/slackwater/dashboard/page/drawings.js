@@ -46,7 +46,7 @@ function drawCurve(host, query, place) {
   svg.append(make('polyline', {points: path, fill: 'none', stroke: cssOf('accent'), 'stroke-width': 2, 'stroke-linejoin': 'round'}));
   for (const point of points) svg.append(make('circle', {cx: x.at(point.ms), cy: y(point.recall), r: 2.2, fill: cssOf('accent')}, make('title', {}, `K ${duration(point.k)}: ${percent(point.recall)}, ${duration(point.ms)}`)));
   const ghost = controls.proposed();
-  const would = ghost !== null && ghost !== target ? pointFor(points, ghost) : null;
+  const would = ghost !== null && Math.abs(ghost - target) > 1e-9 ? pointFor(points, ghost) : null;
   if (would) svg.append(make('circle', {cx: x.at(would.ms), cy: y(would.recall), r: 6, fill: 'none', stroke: cssOf('target'), 'stroke-width': 2}));
   if (chosen) {
     const ms = (chosen[2] ?? chosen[0]) / query.perMs, cx = x.at(ms), isLeft = cx > right - 60;
