@@ -18,9 +18,9 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: $(VENV)/.installed $(VENV)/.warm ## Build .venv with the pinned packages, find Java, compile the kernels
+setup: $(VENV)/.installed $(VENV)/.warm ## Build .venv with the pinned packages, find Java and a browser, compile the kernels
 
-$(VENV)/.installed: pyproject.toml constraints.txt tools/ensure_java.py
+$(VENV)/.installed: pyproject.toml constraints.txt tools/ensure_java.py tools/ensure_chromium.py
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "setup: $(PYTHON) is older than 3.11; try: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "setup: installing the packages of constraints.txt into .venv"
@@ -28,6 +28,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/ensure_java.py
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check \
 	  -c constraints.txt -e ".[spark,dev]"
 	@"$(BIN)/python" tools/ensure_java.py
+	@"$(BIN)/python" tools/ensure_chromium.py
 	@touch "$@"
 
 # numba recompiles a kernel when its own file changes, but not when a kernel it calls in another
@@ -56,7 +57,7 @@ test-main: setup # the whole suite and the examples in docstrings, kernels compi
 test-nojit: setup # the same kernels as plain Python, with coverage
 	@echo "test: kernels as plain Python, with coverage"
 	@NUMBA_DISABLE_JIT=1 SLACKWATER_PROFILE=nojit $(PYTEST) -n 2 -m "not spark" \
-	  --ignore=tests/cli --ignore=tests/spark \
+	  --ignore=tests/cli --ignore=tests/spark --ignore=tests/dashboard/test_page.py \
 	  --cov --cov-report=term --cov-fail-under=95 tests
 
 demo: setup ## Run the demonstration

@@ -79,7 +79,7 @@ def figures(result):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["demo"], ["run"], ["advise"], ["bench"], ["bench", "core"]]
+    "command", [[], ["demo"], ["run"], ["advise"], ["dashboard"], ["bench"], ["bench", "core"]]
 )
 def test_help_explains_each_command(command):
     result = run(*command, "--help")
@@ -131,6 +131,7 @@ def watched(watch, *batches):
 
 
 TOLD = {
+    "arrivals": 1_500,
     "produced": 90,
     "lost": 8,
     "late_kept": 5,
@@ -163,6 +164,8 @@ def test_demo_shows_both_joins_beside_the_truth(capsys):
         "asked for 95% of the results in time, over any 10 seconds, Slackwater gave 90.0%" in moral
     )
     assert "took 2.0 times as many rows" in moral
+    changed = outcome._replace(told=TOLD | {"target": 0.99})
+    assert "asked for 95% and later 99% of the results" in changed.moral()
 
 
 def test_a_watch_leaves_other_queries_alone_and_knows_when_its_own_has_ended():
@@ -207,6 +210,7 @@ def test_missed_floor_exits_with_1(monkeypatch):
         ),
         (["bench", "core", "--seed", "-1"], "slackwater: seed must be a number not below 0"),
         (["demo", "--seconds", "0"], "Invalid value for '--seconds'"),
+        (["dashboard", "nothing.jsonl"], "slackwater: nothing.jsonl cannot be read: No such file"),
         (["nonsense"], "No such command"),
     ],
 )

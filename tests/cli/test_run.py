@@ -577,15 +577,17 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
 
 
 @pytest.mark.spark
-def test_windows_run_too(tmp_path):
+def test_windows_run_too_with_a_page_beside_them(tmp_path):
     table = uniform_keys(2_000, 3, 500, 5)
     file = window_job(tmp_path)
     pq.write_table(table, tmp_path / "in" / "a" / "0.parquet")
     done = subprocess.run(
-        [Path(sys.prefix) / "bin" / "slackwater", "run", file.name, "--json"],
+        [Path(sys.prefix) / "bin" / "slackwater", "run", file.name, "--json", "--dashboard"],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("dashboard: http://127.0.0.1:")
+    assert done.stderr.count("\n") == 1  # and without a terminal it does not stay
     figures = {line["name"]: line["value"] for line in json.loads(done.stdout)["lines"]}
     written = pq.read_table(sorted((tmp_path / "out").glob("*.parquet")))
     assert figures["results"] == written.num_rows > 0

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from slackwater.cli import advise, bench, demo, explain, lab, replay, run, verify
+from slackwater.cli import advise, bench, dashboard, demo, explain, lab, replay, run, verify
 from slackwater.cli.console import EXIT_CODES, example
 from slackwater.cli.local_spark import FailedError
 from slackwater.errors import SlackwaterError
@@ -46,6 +46,10 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     replay.replay: (
         "slackwater replay matches.toml --recall 0.95 --out results.parquet",
         'slackwater replay a.csv b.csv --on k --window "5 s" --slack "1 s"',
+    ),
+    dashboard.dashboard: (
+        "slackwater dashboard log/matches.jsonl",
+        "slackwater dashboard log/matches.jsonl --follow",
     ),
     verify.verify: ("slackwater verify matches.toml", "slackwater verify matches.toml out/matches"),
 }

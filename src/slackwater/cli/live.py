@@ -206,20 +206,24 @@ def follow(
     start: Callable[[], StreamingQuery],
     watch: Watch,
     listeners: Sequence[StreamingQueryListener],
+    is_over: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Start a query and wait until it ends; whether it was stopped (Ctrl-C or SIGTERM).
+
+    A query that does not end by itself is ended when `is_over`, which is asked now and then.
 
     A query that fails raises `FailedError`.
     """
     for listener in listeners:
         spark.streams.addListener(listener)
     try:
-        with _asking() as asked:
+        with asking() as asked:
             query = start()
             # Spark tells the end to the listeners, normally; `isActive` is for the other days.
-            while not asked.is_set() and not watch.ended.wait(_WAKE_S) and query.isActive:
-                pass
-            if asked.is_set():
+            over = False
+            while not (asked.is_set() or over or watch.ended.wait(_WAKE_S)) and query.isActive:
+                over = is_over()
+            if asked.is_set() or over:
                 query.stop()
             watch.ended.wait(_LAST_EVENTS_S)
     finally:
@@ -232,7 +236,7 @@ def follow(
 
 
 @contextmanager
-def _asking() -> Iterator[Event]:
+def asking() -> Iterator[Event]:
     """While the block runs, signals only ask: Spark's own handler would break off its jobs."""
     asked = Event()
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slackwater.cli.console import JobArgument, Json, out, print_figures, print_json
+from slackwater.cli.serving import ShowDashboard
 
 if TYPE_CHECKING:
     from slackwater.cli.jobfile import JobFile
     from slackwater.cli.live import Watch
+    from slackwater.dashboard.control import Control
     from slackwater.lab.figures import Line
     from slackwater.spark.listener import MetricsLog
 
@@ -20,6 +22,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Check the job and its checkpoint; start nothing.")
     ] = False,
+    dashboard: ShowDashboard = False,
     json: Json = False,
 ) -> None:
     """Run a join of your own on Spark, as a TOML file describes it."""
@@ -28,30 +31,49 @@ def run(
     from slackwater.cli.live import Screen, Watch, follow
     from slackwater.cli.local_spark import local_spark
     from slackwater.cli.plan import Planner, known_before, settings
+    from slackwater.cli.serving import beside
     from slackwater.spark.listener import Lines
 
     job = read_job(file)
     checkpoint = Checkpoint(job.checkpoint, job.file)
     checkpoint.check(known_before(job))
     chosen = settings(job, checkpoint.saved)
-    with Screen(quiet=json) as screen:
-        screen.doing("starting Spark")
-        with local_spark(job.name, job.cores, chosen, may_print=not json) as spark:
-            planner = Planner(job, spark)
-            fingerprint = planner.fingerprint()
-            checkpoint.check(fingerprint)
-            joined = planner.joined(may_write=not check)
-            if not check:
-                watch = Watch(job.name, job.query.unit)
-                listeners = [Lines(watch.take), *_metrics_log(job)]
-                checkpoint.claim(fingerprint)
-                screen.follow(watch)
-                screen.doing("running; Ctrl-C stops it")
-                stopped = follow(spark, lambda: planner.start(joined), watch, listeners)
-    if check:
-        _print_check(job, json)
-    else:
-        _print_summary(watch, stopped, json)
+    with beside(dashboard and not check, *_control(job), may_stay=not json) as history:
+        with Screen(quiet=json) as screen:
+            screen.doing("starting Spark")
+            with local_spark(job.name, job.cores, chosen, may_print=not json) as spark:
+                planner = Planner(job, spark)
+                fingerprint = planner.fingerprint()
+                checkpoint.check(fingerprint)
+                joined = planner.joined(may_write=not check)
+                if not check:
+                    watch = Watch(job.name, job.query.unit)
+                    # each has lines of its own: the watch takes them apart
+                    shown = [] if history is None else [Lines(history.take)]
+                    listeners = [Lines(watch.take), *_metrics_log(job), *shown]
+                    checkpoint.claim(fingerprint)
+                    screen.follow(watch)
+                    screen.doing("running; Ctrl-C stops it")
+                    stopped = follow(spark, lambda: planner.start(joined), watch, listeners)
+        if check:
+            _print_check(job, json)
+        else:
+            _print_summary(watch, stopped, json)
+
+
+def _control(job: JobFile) -> tuple[Control | None, str]:
+    """How the job can be commanded, or why it cannot."""
+    from slackwater.dashboard.control import CommandFiles, Control
+
+    directory = job.options.get("control")
+    if directory is None:
+        return None, "To change the target here, give the job a control directory: [job] control."
+    if job.trigger_ms is None:
+        return None, (
+            "This job takes what was there when it started, and no commands. To change the target "
+            'here, give it a trigger such as "5 seconds".'
+        )
+    return Control(CommandFiles(directory).set, job.name), ""
 
 
 def _metrics_log(job: JobFile) -> list[MetricsLog]:

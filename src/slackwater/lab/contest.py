@@ -87,9 +87,14 @@ def _table(rows: int, seed: int) -> pa.Table:
 # ---- the two joins, and the truth
 
 
-def by_slackwater(spark: SparkSession, directory: Path) -> DataFrame:
-    """The join by Slackwater; late results are emitted too, marked."""
+def by_slackwater(spark: SparkSession, directory: Path, control: Path | None = None) -> DataFrame:
+    """The join by Slackwater; late results are emitted too, marked.
+
+    With a directory for commands it waits at the end for the one to flush.
+    """
     frames = _streaming(spark, directory)
+    if control is not None:
+        return QUERY.stream(frames, arrival="arrival", control=str(control))
     return QUERY.stream(frames, arrival="arrival", at_end="flush")
 
 

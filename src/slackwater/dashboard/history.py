@@ -1,0 +1,205 @@
+"""What queries have told so far, bounded however long they run.
+
+Every line keeps its numbers, as columns; the larger drawings of a line (`picture`) are kept for a
+bounded number of lines that are spread over the run, and for the last one.
+
+>>> history = History()
+>>> for n in range(3):
+...     metrics = {"slack": 10 * n, "picture": {"recall": 0.9, "curve": [[0, 0.9, 5.0]]}}
+...     history.take({"event": "batch", "id": "q1", "name": "m", "batch": n, "metrics": metrics})
+>>> history.known()["queries"][0]["columns"]["slack"]
+[0, 10, 20]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from threading import Condition, Event
+from typing import Any
+
+Line = dict[str, Any]
+
+MOST_LINES = 7_200  # of a query; beyond it every other line of the older half goes
+MOST_PICTURES = 240  # of a query; beyond it every other one goes
+MOST_TOLD = 2_000  # windows of an aggregate, the newest
+MOST_RECENT = 600  # whole lines, for pages that were cut off for a while
+
+_NOT_COLUMNS = ("event", "id", "run_id", "name", "timestamp", "metrics", "picture", "commands")
+
+
+class Record:
+    """One query: its lines as columns, and what does not fit into columns."""
+
+    def __init__(self, key: str, name: str) -> None:
+        self.key = key
+        self.name = name
+        self.started: Line | None = None
+        self.ended: Line | None = None
+        self.last: Line | None = None  # the last line of a micro-batch, whole
+        self._numbers: list[int] = []
+        self._columns: dict[str, list[Any]] = {}
+        self._pictures: dict[int, Any] = {}
+        self._commands: list[tuple[int, Any]] = []
+        self._told: deque[tuple[int, Any]] = deque(maxlen=MOST_TOLD)
+        self._stride = 1  # every so many-th line keeps its picture
+        self._seen = 0
+
+    def take(self, number: int, line: Line) -> None:
+        """Take in a line; `number` is larger than those before."""
+        kind = line.get("event")
+        if kind == "started":
+            self.started, self.ended = line, None
+        elif kind == "terminated":
+            self.ended = line
+        elif kind == "batch":
+            self.last = line
+            self._batch(number, line)
+
+    def _batch(self, number: int, line: Line) -> None:
+        metrics = line.get("metrics") or {}
+        values = row_of(line)
+        for path in values:
+            if path not in self._columns:
+                self._columns[path] = [None] * len(self._numbers)
+        for path, column in self._columns.items():
+            column.append(values.get(path))
+        self._numbers.append(number)
+        self._commands += [(number, command) for command in metrics.get("commands") or ()]
+        picture = metrics.get("picture") or {}
+        self._told.extend((number, row) for row in picture.get("told") or ())
+        drawn = {name: value for name, value in picture.items() if _is_drawing(name, value)}
+        if drawn:
+            self._picture(number, drawn)
+        self._seen += 1
+        if len(self._numbers) > MOST_LINES:
+            self._thin()
+
+    def _picture(self, number: int, drawn: Mapping[str, Any]) -> None:
+        newest = next(reversed(self._pictures), None)
+        if newest is not None and self._is_passing(newest):
+            del self._pictures[newest]  # it was there only as the last one
+        self._pictures[number] = (self._seen, drawn)
+        if len(self._pictures) > MOST_PICTURES:
+            self._stride *= 2
+            self._pictures = {
+                n: kept
+                for n, kept in self._pictures.items()
+                if n == number or not self._is_passing(n)
+            }
+
+    def _is_passing(self, number: int) -> bool:
+        return bool(self._pictures[number][0] % self._stride)
+
+    def _thin(self) -> None:
+        half = len(self._numbers) // 2
+        self._numbers[:half] = self._numbers[:half:2]
+        for column in self._columns.values():
+            column[:half] = column[:half:2]
+
+    def known(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "key": self.key,
+            "name": self.name,
+            "started": self.started,
+            "ended": self.ended,
+            "numbers": list(self._numbers),
+            "columns": {path: list(column) for path, column in self._columns.items()},
+            "pictures": {str(number): drawn for number, (_, drawn) in self._pictures.items()},
+            "commands": list(self._commands),
+            "told": list(self._told),
+        }
+
+
+class History:
+    """What all queries have told; lines may come from any thread."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+        self._recent: deque[tuple[int, Line]] = deque(maxlen=MOST_RECENT)
+        self._last = 0
+        self._told = Condition()
+
+    def take(self, line: Line) -> None:
+        """Take in a line of `slackwater.spark.listener.Lines`; it must not change any more."""
+        key = str(line.get("id") or line.get("name") or "query")
+        with self._told:
+            self._last += 1
+            if key not in self._records:
+                self._records[key] = Record(key, str(line.get("name") or key))
+            self._records[key].take(self._last, line)
+            self._recent.append((self._last, line))
+            self._told.notify_all()
+
+    def known(self) -> dict[str, Any]:
+        """Everything that is known, and the number of the last line that is part of it."""
+        with self._told:
+            queries = [record.known() for record in self._records.values()]
+            return {"last": self._last, "queries": queries}
+
+    def latest(self) -> dict[str, Line]:
+        """The last micro-batch of each query, by name."""
+        with self._told:
+            records = self._records.values()
+            return {record.name: record.last for record in records if record.last is not None}
+
+    def behind(
+        self, number: int, timeout_s: float, over: Event | None = None
+    ) -> list[tuple[int, Line]] | None:
+        """The lines behind that `number`; None: some are gone.
+
+        Without any it waits for some time, unless it is `over`, and then there are none.
+        """
+        with self._told:
+            if self._last == number and not (over is not None and over.is_set()):
+                self._told.wait(timeout_s)
+            oldest = self._recent[0][0] if self._recent else 1
+            if number + 1 < oldest or number > self._last:
+                return None
+            return [(n, line) for n, line in self._recent if n > number]
+
+    def wake(self) -> None:
+        """Let go whoever waits."""
+        with self._told:
+            self._told.notify_all()
+
+
+def row_of(line: Line) -> dict[str, Any]:
+    """The numbers and words of a line by their path, without the lists.
+
+    >>> row_of({"batch": 3, "metrics": {"slack": 5, "streams": {"a": {"arrivals": 7}}}})
+    {'batch': 3, 'slack': 5, 'streams.a.arrivals': 7}
+    >>> row_of({"timestamp": "1970-01-01T00:00:02.500Z", "metrics": {"picture": {"now": 4}}})
+    {'time': 2500, 'picture.now': 4}
+    """
+    metrics = line.get("metrics") or {}
+    row = {name: value for name, value in line.items() if name not in _NOT_COLUMNS}
+    row |= {name: value for name, value in metrics.items() if name not in _NOT_COLUMNS}
+    if (ms := _milliseconds(line.get("timestamp"))) is not None:
+        row = {"time": ms, **row}
+    row["picture"] = metrics.get("picture")
+    return dict(_flat(row, ""))
+
+
+def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, float):
+            yield prefix + name, float(f"{value:.7g}")  # as exact as a page can show, and short
+        elif isinstance(value, bool | int | str):
+            yield prefix + name, value
+
+
+def _is_drawing(name: str, value: Any) -> bool:
+    """Whether a part of a picture is more than numbers, and not kept elsewhere."""
+    return value is not None and name in ("delays", "curve", "chosen", "harvest")
+
+
+def _milliseconds(timestamp: Any) -> int | None:
+    try:
+        return round(1000 * datetime.fromisoformat(timestamp).timestamp())
+    except (TypeError, ValueError):
+        return None
