@@ -228,7 +228,7 @@ def _stream(
     seconds: int = 0,
 ) -> None:
     from slackwater.cli.live import follow
-    from slackwater.lab.contest import RATE_PER_S, STREAMS, ContestLines
+    from slackwater.lab.contest import QUERY, RATE_PER_S, STREAMS, ContestLines
 
     screen.follow(watch)
     screen.doing(f"{watch.title} reads the streams")
@@ -241,7 +241,7 @@ def _stream(
         # such a query does not see files that come later, and so no commands: it runs on instead
         rows = len(STREAMS) * round(seconds * RATE_PER_S)
         start = writer.trigger(processingTime=_PAUSE).start
-        listeners.append(ContestLines(page.history.take))
+        listeners.append(ContestLines(page.history.take, QUERY, control=True))
         is_stopped = follow(spark, start, watch, listeners, End(watch, rows, page.files))
     if is_stopped:
         raise KeyboardInterrupt

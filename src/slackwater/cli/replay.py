@@ -21,6 +21,7 @@ from slackwater.cli.console import (
     print_json,
 )
 from slackwater.cli.goal_option import GoalText, RecallShort, SlackShort, asked
+from slackwater.cli.serving import ShowDashboard
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +58,16 @@ def replay(
             "--out", help="Write the results to this file: .parquet, .csv or .json (a line each)."
         ),
     ] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Write metrics lines to this file, for the dashboard.")
+    ] = None,
+    dashboard: ShowDashboard = False,
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, help="For the page: so many times as fast as it arrived; else at once."
+        ),
+    ] = None,
     window: Window = None,
     on: On = None,
     where: Where = None,
@@ -91,6 +102,10 @@ def replay(
         out().print(f"The truth is by {done.truth}.", highlight=False)
     if target is not None:
         typer.echo(f"written: {target}", err=True)
+    if dashboard or metrics is not None:
+        from slackwater.cli.playing import play
+
+        play(recording, dashboard, metrics, speed, may_stay=not json)
 
 
 def _with_goal(recording: Recording, wanted: Any) -> Recording:

@@ -38,7 +38,8 @@ def run(
     checkpoint = Checkpoint(job.checkpoint, job.file)
     checkpoint.check(known_before(job))
     chosen = settings(job, checkpoint.saved)
-    with beside(dashboard and not check, *_control(job), may_stay=not json) as history:
+    control = _control(job)
+    with beside(dashboard and not check, *control, may_stay=not json) as history:
         with Screen(quiet=json) as screen:
             screen.doing("starting Spark")
             with local_spark(job.name, job.cores, chosen, may_print=not json) as spark:
@@ -49,7 +50,8 @@ def run(
                 if not check:
                     watch = Watch(job.name, job.query.unit)
                     # each has lines of its own: the watch takes them apart
-                    shown = [] if history is None else [Lines(history.take)]
+                    can_be_told = control[0] is not None
+                    shown = [Lines(history.take, job.query, can_be_told)] if history else []
                     listeners = [Lines(watch.take), *_metrics_log(job), *shown]
                     checkpoint.claim(fingerprint)
                     screen.follow(watch)

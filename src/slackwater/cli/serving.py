@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,10 +31,10 @@ def serving(
     control: Control | None = None,
     no_control: str | None = None,
     is_live: bool = True,
-    exposition: Callable[[Mapping[str, dict[str, Any]]], str] | None = None,
 ) -> Iterator[Dashboard]:
     """The page of what `history` knows, until the block ends."""
     from slackwater.dashboard.server import LOOPBACK, Content, Dashboard
+    from slackwater.engine.prometheus import exposition
     from slackwater.errors import QueryError
 
     def listening(port: int) -> Dashboard:

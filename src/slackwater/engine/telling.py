@@ -7,6 +7,7 @@ micro-batch. Between two steps the query takes commands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
@@ -28,7 +29,7 @@ from slackwater.errors import DataError, QueryError
 from slackwater.events import Batch
 from slackwater.goal import Recall, goal_to_dict
 from slackwater.query import Query
-from slackwater.units import Duration, to_units
+from slackwater.units import Duration, TimeUnit, to_units
 from slackwater.window_query import AnyQuery, WindowQuery
 
 Line = dict[str, Any]
@@ -52,8 +53,8 @@ def lines(
     """Feed recorded tables step by step, and tell about each step.
 
     The first line is that of the start, the last one that of the end; the one before it is that of
-    the flush. What is done does not depend on who reads, nor on when: only `duration_ms` is
-    measured.
+    the flush. Their times are those of arrival. What is done does not depend on who reads, nor on
+    when: only `duration_ms` is measured.
 
     Parameters
     ----------
@@ -82,6 +83,7 @@ def lines(
     head = {"id": name, "run_id": name, "name": name}
     yield {"event": "started", **head, "timestamp": None, "query": asked(query, bool(commands))}
     steps: Iterable[Batch | None] = [*_steps(query, batch, every), None]
+    now: str | None = None
     for number, step in enumerate(steps):
         obeyed, refused = _obey(engine, commands() if commands and step is not None else ())
         begin = perf_counter()
@@ -93,11 +95,12 @@ def lines(
         if results and made is not None:
             results(made)
         metrics = engine.metrics()
+        now = now if step is None else _written(step, query.unit) or now
         yield {
             "event": "batch",
             **head,
             "batch": number,
-            "timestamp": None,
+            "timestamp": now,
             "rows": 0 if step is None else len(step.stream),
             "duration_ms": round(1000 * seconds, 3),
             "balanced": metrics.is_balanced,
@@ -186,6 +189,17 @@ def _steps(query: AnyQuery, batch: Batch, every: Duration | None) -> Iterator[Ba
     step = max(step, -(-span // _MOST_STEPS))
     ends = np.arange(begin + step, end + step + 1, step)
     return batch.cut(np.searchsorted(batch.arrival, ends).tolist())
+
+
+def _written(step: Batch, unit: TimeUnit) -> str | None:
+    """When the last of a step arrived, as Spark writes times; numbers count from 1970."""
+    if step.arrival is None or not len(step.arrival):
+        return None
+    seconds = int(step.arrival[-1]) / to_units("1 s", unit)
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):  # beyond the calendar
+        return None
 
 
 def _fed(engine: AnyEngine, step: Batch) -> Output:
