@@ -15,7 +15,7 @@ from slackwater.cli import app
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = (["run"], ["bench"], ["lab", "run"], ["demo"])
+ELSEWHERE = (["run"], ["dashboard"], ["bench"], ["lab", "run"], ["demo"])
 
 
 def session():

@@ -11,7 +11,7 @@ from recorded import slackwater, write_job
 from slackwater.cli import app, console
 
 COMMANDS = [
-    ["demo"], ["explain"], ["run"], ["advise"], ["replay"], ["verify"],
+    ["demo"], ["explain"], ["run"], ["advise"], ["replay"], ["verify"], ["dashboard"],
     ["bench"], ["bench", "core"], ["bench", "spark"], ["bench", "overload"],
     ["lab"], ["lab", "list"], ["lab", "run"],
 ]  # fmt: skip

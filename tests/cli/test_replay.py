@@ -1,6 +1,7 @@
 """`slackwater replay`: jobs and files through the engine in this process."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
@@ -124,3 +125,17 @@ def test_the_table_fits_80_columns_and_says_what_was_asked(tmp_path):
     assert result.stdout.startswith("job, Recall(0.9, over=2 s)")
     assert "late, kept" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_replay_can_be_logged_for_the_dashboard(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_job(tmp_path)
+    result = slackwater("replay", "job.toml", "--metrics", "log/lines.jsonl", "--json")
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(text) for text in Path("log/lines.jsonl").read_text().splitlines()]
+    assert [line["event"] for line in (lines[0], lines[1], lines[-1])] == [
+        "started", "batch", "terminated",
+    ]  # fmt: skip
+    told = {line["name"]: line["value"] for line in json.loads(result.stdout)["lines"]}
+    assert lines[-2]["metrics"]["arrivals"] == told["rows in"]
+    assert lines[-2]["metrics"]["produced"] == told["results"]

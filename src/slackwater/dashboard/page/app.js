@@ -186,7 +186,7 @@ function summary(query, place) {
     ['Results', compact(query.last('produced', place)), query.last('produced', place)],
     ['Late events', compact(late === null ? null : late + dropped), late, lateShare === null ? '' : percent(lateShare, lateShare < 0.01 ? 2 : 1)],
     ['Missed', compact(missed), missed > 0 ? missed : null],
-    ['State', bytes(query.last('state_bytes', place)), query.last('state_bytes', place)],
+    ['State', bytes(query.last('state_bytes', place)), query.last('state_bytes', place) || null],
   ].filter(tile => isNumber(tile[2]));
   const box = element('tiles'), names = tiles.map(tile => tile[0]).join();
   if (box.dataset.names !== names) {
