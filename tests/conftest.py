@@ -40,7 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             folder = item.path.relative_to(TESTS).parts[0]
             if marker := MARKER_OF_FOLDER.get(folder):
                 item.add_marker(marker)
-            if folder in ("spark", "cli"):  # these start Spark: those of a file one after the other
+            if folder in (
+                "spark",
+                "cli",
+                "dashboard",
+            ):  # these start Spark or a browser: a file at a time
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 

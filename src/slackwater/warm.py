@@ -1,10 +1,13 @@
 """Compile every kernel once, so that the first query does not wait: ``python -m slackwater.warm``.
 
-It runs small queries of each kind; numba keeps what it compiled on disk.
+It runs small queries of each kind; numba keeps what it compiled on disk. Words behind it choose
+some of the kinds: several processes can share the work.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,8 +49,12 @@ def _queries() -> list[Query]:
         join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1)),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1, model="noneqsel")),
-        *(join(a, b, **condition, shed=shed) for condition in _CONDITIONS for shed in _SHEDDING),
     ]
+
+
+def _shed() -> list[Query]:
+    a, b = (Stream(name, "ts", 5) for name in "ab")
+    return [join(a, b, **condition, shed=shed) for condition in _CONDITIONS for shed in _SHEDDING]
 
 
 def _windows() -> list[WindowQuery]:
@@ -59,16 +66,9 @@ def _windows() -> list[WindowQuery]:
     ]
 
 
-def warm() -> None:
-    """Run every kernel once."""
+def _join_all(queries: Sequence[Query]) -> None:
     table = pa.table(_ROWS)
-    for asked in _windows():
-        batch, _ = recorded(asked, {"s": table}, None)
-        windows = WindowEngine(asked, {"s": table.schema})
-        windows.feed(batch)
-        windows = WindowEngine.restore(windows.snapshot(), asked, {"s": table.schema})
-        windows.flush()
-    for query in _queries():
+    for query in queries:
         tables = dict.fromkeys(query.names, table)
         schemas = dict.fromkeys(query.names, table.schema)
         batch, _ = recorded(query, tables, None)
@@ -77,14 +77,32 @@ def warm() -> None:
         engine = Engine.restore(engine.snapshot(), query, schemas)
         engine.flush()
         engine.metrics()
-    _aggregates(table)
-    _hashing(table)
+
+
+def _joins() -> None:
+    _join_all(_queries())
+    _hashing(pa.table(_ROWS))
     novelty = Novelty()
     for _ in range(30):
         novelty.add(0.0)
 
 
-def _aggregates(table: pa.Table) -> None:
+def _shedding() -> None:
+    _join_all(_shed())
+
+
+def _single() -> None:
+    table = pa.table(_ROWS)
+    for asked in _windows():
+        batch, _ = recorded(asked, {"s": table}, None)
+        windows = WindowEngine(asked, {"s": table.schema})
+        windows.feed(batch)
+        windows = WindowEngine.restore(windows.snapshot(), asked, {"s": table.schema})
+        windows.flush()
+
+
+def _aggregates() -> None:
+    table = pa.table(_ROWS)
     for select in ({"n": count()}, {"n": count(), "sum": total("a.x")}):
         asked = join(
             Stream("a", "ts"), Stream("b", "ts"), on="k", select=select, window=Tumbling(4),
@@ -101,5 +119,19 @@ def _hashing(table: pa.Table) -> None:
     kernels.sort_runs(ends[:1], ends[1:], content, np.arange(len(content)))
 
 
+_KINDS: dict[str, Callable[[], None]] = {
+    "joins": _joins,
+    "shedding": _shedding,
+    "windows": _single,
+    "aggregates": _aggregates,
+}
+
+
+def warm(kinds: Sequence[str] = tuple(_KINDS)) -> None:
+    """Run every kernel of these kinds once."""
+    for kind in kinds:
+        _KINDS[kind]()
+
+
 if __name__ == "__main__":
-    warm()
+    warm(sys.argv[1:] or tuple(_KINDS))

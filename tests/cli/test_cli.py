@@ -144,7 +144,9 @@ TOLD = {
 
 def test_demo_shows_both_joins_beside_the_truth(capsys):
     ours = watched(
-        Watch("ours", "ms", "Slackwater"), (500, 9_000, {}), (1_000, 100, {"metrics": TOLD})
+        Watch("ours", "ms", "Slackwater"),
+        (500, 9_000, {"metrics": TOLD | {"slack": 500, "picture": {"recall": 0.9}}}),
+        (1_000, 100, {"metrics": TOLD | {"picture": {"recall": 1.0}}}),
     )
     native = {"results": 48, "dropped": 3}
     theirs = watched(
@@ -159,6 +161,9 @@ def test_demo_shows_both_joins_beside_the_truth(capsys):
     assert "Spark: recall in time" not in lines
     Console(width=80).print(outcome.table())
     assert "98.00%" in capsys.readouterr().out
+    assert outcome.chart() == (
+        "  recall over 10 seconds  ▁█  90.0% to 100.0%\n  K                       ▅█  0 to 1 s"
+    )
     moral = outcome.moral()
     assert (
         "asked for 95% of the results in time, over any 10 seconds, Slackwater gave 90.0%" in moral

@@ -41,6 +41,7 @@ Arrival = Annotated[
 ]
 
 Item = TypeVar("Item")
+_BARS = "▁▂▃▄▅▆▇█"
 EXIT_CODES = "Exit codes: 0 all is well, 1 it failed or is not as promised, 2 a bad request."
 _PATIENCE_S = 1.0  # what takes less needs no progress bar
 
@@ -148,6 +149,16 @@ def count(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """A share, or a dash."""
     return "–" if value is None else f"{value:.1%}"
+
+
+def bars(values: Sequence[float], low: float, high: float) -> str:
+    """A chart in a line.
+
+    >>> bars([0, 1, 2, 7], 0, 7)
+    '▁▂▃█'
+    """
+    span = (high - low) or 1
+    return "".join(_BARS[round(7 * min(max((v - low) / span, 0), 1))] for v in values)
 
 
 def duration(value: float | None, unit: str = "ms") -> str:

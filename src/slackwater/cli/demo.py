@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from slackwater.cli.console import Json, Seed, count, duration, out, print_json
+from slackwater.cli.console import Json, Seed, bars, count, duration, out, percent, print_json
 from slackwater.cli.serving import ShowDashboard
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def demo(
             else:
                 console = out()
                 console.print(outcome.table())
+                console.print("\n" + outcome.chart(), highlight=False)
                 console.print("\n" + outcome.moral(), highlight=False)
 
 
@@ -153,6 +154,20 @@ class Outcome(NamedTuple):
         for figure in self.figures:
             table.add_row(*figure.cells(), style="bold" if figure.name in _MAIN else "")
         return table
+
+    def chart(self) -> str:
+        """How recall and K went, a bar for each micro-batch."""
+        from slackwater.lab.contest import GOAL
+
+        known = [line for line in self.ours.lines if line["recall"] is not None]
+        if not known:
+            return ""
+        recalls, slacks = ([line[name] for line in known] for name in ("recall", "slack"))
+        low, most = min(*recalls, GOAL.target), max(slacks)
+        return (
+            f"  recall over {GOAL.over}  {bars(recalls, low, 1)}  {percent(low)} to 100.0%\n"
+            f"  K                       {bars(slacks, 0, most)}  0 to {duration(most)}"
+        )
 
     def moral(self) -> str:
         """What to see."""

@@ -57,7 +57,9 @@ class Watch:
             return
         if line["event"] == "batch":
             self.metrics = line.pop("metrics") or self.metrics
-            self.lines.append(line | {"slack": (self.metrics or {}).get("slack")})
+            told = self.metrics or {}
+            picture = told.get("picture") or {}
+            self.lines.append(line | {"slack": told.get("slack"), "recall": picture.get("recall")})
         elif line["event"] == "terminated":
             self.ended.set()
 
