@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from slackwater.expression import tree_of
-from slackwater.sql.words import identifier
+from slackwater.sql.words import identifier, number
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -146,8 +147,10 @@ def _number(node: Any, fail: Fail) -> ast.expr:
     if node.is_string:
         raise fail(node, f"conditions compare numbers, got the text {node.name!r}; filter by text "
                    "before the join")  # fmt: skip
-    text = node.name
-    return ast.Constant(int(text) if text.isdigit() else float(text))
+    value = number(node.name)
+    if value is None:
+        raise fail(node, f"expected a number, got {node.name}")
+    return ast.Constant(value)
 
 
 def _call(node: Any, fail: Fail) -> ast.expr:
@@ -204,7 +207,7 @@ def _written(node: ast.expr) -> tuple[str, int]:
         case ast.Constant(value=bool(value)):
             return str(value).upper(), _ATOM
         case ast.Constant(value=value):
-            return repr(value), _ATOM
+            return ("1e999" if value == inf else repr(value)), _ATOM
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return f"NOT {_at(operand, _NOT)}", _NOT
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):

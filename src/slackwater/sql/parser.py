@@ -19,7 +19,7 @@ from slackwater.shed import Shedding
 from slackwater.sql import grammar
 from slackwater.sql.errors import SqlError, meant
 from slackwater.sql.statement import Said, Setting, Sink, Source, Span, Statement, StreamClause
-from slackwater.sql.words import is_duration_word
+from slackwater.sql.words import is_duration_word, number
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _MISSING = re.compile(r"(\d+):(\d+)")
@@ -349,9 +349,9 @@ class SlackwaterParser(parser.Parser):
         """A number, percentage, duration, text, TRUE, FALSE, NULL, or several in parentheses."""
         if self._match(TokenType.STRING):
             return self._prev.text
-        for word, value in (("TRUE", True), ("FALSE", False), ("NULL", None)):
+        for word, known in (("TRUE", True), ("FALSE", False), ("NULL", None)):
             if self._match_text_seq(word):
-                return value
+                return known
         if self._match(TokenType.L_PAREN):
             several = [self._value(behind)]
             while self._match(TokenType.COMMA):
@@ -360,15 +360,19 @@ class SlackwaterParser(parser.Parser):
             return tuple(several)
         if not self._is_number():
             self._expected(f"a value behind {behind}")
-        number = "0." if self._match(TokenType.DOT) else ""
+        first = self._curr
+        text = "0." if self._match(TokenType.DOT) else ""
         self._advance()
-        number += self._prev.text
+        text += self._prev.text
+        value = number(text)
+        if value is None:
+            self.raise_error(f"expected a number behind {behind}, got {text}", first)
         if self._match(TokenType.MOD):
-            return float(Decimal(number) / 100)
+            return float(Decimal(text) / 100)
         if self._is_name() and is_duration_word(self._curr.text):
             self._advance()
-            return f"{number} {self._prev.text.lower()}"
-        return int(number) if number.isdigit() else float(number)
+            return f"{text} {self._prev.text.lower()}"
+        return value
 
     # ---- files
 

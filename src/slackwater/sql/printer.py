@@ -43,9 +43,9 @@ def _window(query: WindowQuery) -> Iterator[str]:
     [stream] = query.streams
     parts = [f"RANGE {_length(query.range)}"]
     parts += [] if query.slide is None else [f"SLIDE {_length(query.slide)}"]
-    yield f"SELECT {_aggregate_list(query.select, query.by)}"
+    yield f"SELECT {_aggregate_list(query.select, query.by, ())}"
     yield f"FROM {_stream(stream, parts)}"
-    yield _group(query.by)
+    yield _group(query.by, ())
     is_natural = query.bounds == natural_bounds(query.length, query.step)
     yield _with(query, () if is_natural else ("bounds",), default=WindowQuery, always=("bounds",))
 
@@ -55,10 +55,10 @@ def _aggregates(query: AggregateQuery) -> Iterator[str]:
     how = f"TUMBLING {_length(window.length)}"
     if isinstance(window, Sliding):
         how = f"SLIDING {_length(window.length)} EVERY {_length(window.slide)}"
-    yield f"SELECT {_aggregate_list(query.select, query.by)}"
+    yield f"SELECT {_aggregate_list(query.select, query.by, query.names)}"
     yield f"FROM {_streams(query)}"
     yield _where(query.on, None)
-    yield _group(query.by)
+    yield _group(query.by, query.names)
     yield f"WINDOW {how}"
     yield _with(query, ("confidence", "retention"), default=AggregateQuery)
 
@@ -84,22 +84,28 @@ def _column(name: str, text: str, is_alone: bool) -> str:
     return f"{written} AS {identifier(name)}"
 
 
-def _aggregate_list(select: Any, by: tuple[str, ...]) -> str:
-    columns = [_qualified(column) for column in by]
-    return ", ".join([*columns, *(_aggregate(name, how) for name, how in select.items())])
+def _aggregate_list(select: Any, by: tuple[str, ...], streams: tuple[str, ...]) -> str:
+    columns = [_qualified(column, streams) for column in by]
+    return ", ".join([*columns, *(_aggregate(name, how, streams) for name, how in select.items())])
 
 
-def _aggregate(name: str, how: Aggregate) -> str:
-    column = "*" if how.column is None else _qualified(how.column)
+def _aggregate(name: str, how: Aggregate, streams: tuple[str, ...]) -> str:
+    column = "*" if how.column is None else _qualified(how.column, streams)
     return f"{how.function.upper()}({column}) AS {identifier(name)}"
 
 
-def _qualified(column: str) -> str:
-    return ".".join(map(identifier, column.split(".")))
+def _qualified(column: str, streams: tuple[str, ...]) -> str:
+    """``stream.column``, or a column alone, which may have a dot in its name."""
+    stream, dot, name = column.partition(".")
+    return (
+        f"{identifier(stream)}.{identifier(name)}"
+        if stream in streams and dot
+        else identifier(column)
+    )
 
 
-def _group(by: tuple[str, ...]) -> str:
-    return f"GROUP BY {', '.join(map(_qualified, by))}" if by else ""
+def _group(by: tuple[str, ...], streams: tuple[str, ...]) -> str:
+    return f"GROUP BY {', '.join(_qualified(column, streams) for column in by)}" if by else ""
 
 
 def _streams(query: Query | AggregateQuery) -> str:
@@ -139,7 +145,7 @@ def _where(on: Any, where: Any) -> str:
 
 def _equality(text: str) -> str:
     sides = text.replace("==", "=").split("=")
-    return " = ".join(_qualified(side.strip()) for side in sides)
+    return " = ".join(".".join(map(identifier, side.strip().split("."))) for side in sides)
 
 
 def _with(

@@ -237,6 +237,8 @@ class Reader:
 
     def _check_streams(self, node: exp.Expr) -> None:
         for column in node.find_all(exp.Column):
+            if len(column.parts) > 2:
+                raise self._fail(column, f"a column is stream.column, got {column.sql()}")
             if not column.table:
                 near = " or ".join(f"{name}.{column.name}" for name in self._names)
                 raise self._fail(column, f"say of which stream {column.name} is: {near}")
@@ -290,10 +292,10 @@ class Reader:
     def _group(self, node: exp.Expr) -> str:
         if not isinstance(node, exp.Column):
             raise self._fail(node, f"GROUP BY takes columns, got {node.sql()}")
-        if len(self._names) == 1:
-            return str(node.name)
         if node.table:
             self._check_streams(node)
+        if len(self._names) == 1:
+            return str(node.name)
         return f"{node.table}.{node.name}" if node.table else str(node.name)
 
     def _select(self, by: list[str], qualified: bool) -> dict[str, Aggregate]:

@@ -59,6 +59,18 @@ def value(given: Any) -> str:
     return repr(given)
 
 
+def number(text: str) -> float | None:
+    """The number that a text is: whole if it has only digits; None: it is none.
+
+    >>> number("5"), number("0.5"), number("0.9e")
+    (5, 0.5, None)
+    """
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        return None
+
+
 def is_duration_word(word: str) -> bool:
     """Whether a number in front of `word` is a length: 5 seconds, 100 tuples."""
     return word.lower() in _COUNTED or is_time_unit(word)
