@@ -68,8 +68,8 @@ def _concepts(setting: Setting) -> Findings:
             ),
         ],
         [
-            "The figures of docs/concepts.md, and the numbers behind them. Streams are small and made "
-            "up; see the other experiments for how well something works."
+            "The figures of docs/concepts.md, and the numbers behind them. Streams are small and "
+            "made up; see the other experiments for how well something works."
         ],
     )  # fmt: skip
     found.figures = {
