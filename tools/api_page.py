@@ -106,7 +106,7 @@ def described(name: str, members: tuple[str, ...]) -> Iterator[str]:
         signatures = "\n".join(signature(shown, call) for call in calls)
         yield f"```python no-run\n{signatures}\n```"
     words, parameters = documented(found)
-    if isinstance(found, type) and name not in _MADE_BY_OTHERS:
+    if isinstance(found, type) and not is_error(found) and name not in _MADE_BY_OTHERS:
         parameters += inherited(found, parameters)
     yield words if module == "slackwater" else f"From `{module}`. {words}"
     if parameters:
@@ -166,9 +166,15 @@ def documented(found: Any) -> tuple[str, list[tuple[str, str]]]:
     text = inspect.getdoc(found) or ""
     text, _, listed = text.partition("Parameters\n----------\n")
     words = re.split(r"\n(?=>>>)", text.strip())[0].strip()
-    parameters = []
-    for entry in re.findall(r"^(\w+)\n((?:(?: {4}.*)?\n?)+)", listed, re.MULTILINE):
-        parameters.append((entry[0], " ".join(entry[1].split())))
+    parameters: list[tuple[str, str]] = []
+    for line in listed.splitlines():
+        if line.startswith(">>>"):
+            break
+        if line.startswith(" "):
+            name, about = parameters.pop()
+            parameters.append((name, f"{about} {line.strip()}".strip()))
+        elif line:
+            parameters.append((line, ""))
     return plain(words), parameters
 
 
@@ -176,7 +182,7 @@ def inherited(found: type, parameters: list[tuple[str, str]]) -> list[tuple[str,
     """Parameters that only the classes behind it describe."""
     known = {name for name, _ in parameters}
     wanted = set(inspect.signature(found).parameters) - known
-    behind = {}
+    behind: dict[str, str] = {}
     for base in found.__mro__[1:]:
         if base.__module__.startswith("slackwater"):
             behind |= {name: about for name, about in documented(base)[1] if name in wanted}

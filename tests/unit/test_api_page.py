@@ -17,7 +17,7 @@ def test_every_public_name_is_on_the_page():
 
 
 def test_a_docstring_becomes_words_and_parameters():
-    def shown(speed, colour="red"):
+    def shown(speed, colour: str = "red"):
         """Show it.
 
         Parameters
@@ -39,4 +39,4 @@ def test_a_docstring_becomes_words_and_parameters():
         "| `speed` | How `fast`; the more, the faster. |",
         "| `colour` | Of \\| what. |",
     ]
-    assert api_page.signature("shown", shown) == 'shown(speed, colour="red")'
+    assert api_page.signature("shown", shown) == 'shown(speed, colour: str = "red")'
