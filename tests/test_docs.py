@@ -122,6 +122,22 @@ def test_links_to_other_files_lead_somewhere(path):
     assert missing == []
 
 
+def slugs(path):
+    """Anchors of the headings of a page, as GitHub makes them."""
+    page = FENCE.sub("", path.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pages
+def test_links_into_pages_lead_to_headings(path):
+    targets = [link["target"] for link in LINK.finditer(path.read_text(encoding="utf-8"))]
+    places = [target.partition("#") for target in targets if "://" not in target and "#" in target]
+    pages = [(path.parent / name if name else path, anchor) for name, _, anchor in places]
+    lost = [(str(page), at) for page, at in pages if page.suffix == ".md" and at not in slugs(page)]
+    assert lost == []
+
+
 def test_a_text_block_belongs_to_the_code_right_before_it():
     shown = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
     apart = "```python no-run\nx\n```\nWords.\n```text\n3\n```\n"
