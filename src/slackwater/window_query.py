@@ -82,9 +82,6 @@ class WindowQuery:
             raise QueryError(msg)
         self._check_select()
         length, step = self.length, self.step
-        for name, units in (("range", length), ("slide", step)):
-            if isinstance(units, Tuples):
-                object.__setattr__(self, name, units)
         if step is not None and isinstance(step, Tuples) != isinstance(length, Tuples):
             msg = (
                 "range and slide must be of one kind, both in tuples or both in time, "
@@ -98,6 +95,9 @@ class WindowQuery:
             self._check_error_bound()
         if isinstance(self.goal, Slack):
             to_units(self.goal.length, self.unit, "slack")
+        for name, units in (("range", length), ("slide", step)):
+            if isinstance(units, Tuples):  # however it was written
+                object.__setattr__(self, name, units)
 
     def _check_error_bound(self) -> None:
         if isinstance(self.length, Tuples) or self.by:

@@ -12,7 +12,7 @@ from slackwater.spark.session import session
 NAMES = [  # names never change, or results cannot be compared across versions
     "fig6", "table2", "resolution", "fig7", "fig8", "fig9", "fig10", "fig11",
     "thesis-data", "thesis-quality", "thesis-time", "thesis-options", "thesis-overhead",
-    "kim", "grubjoin", "pecj", "frontier", "step", "gap", "rivals",
+    "kim", "grubjoin", "pecj", "frontier", "step", "gap", "rivals", "concepts",
 ]  # fmt: skip
 
 
@@ -49,7 +49,18 @@ def test_unknown_experiment_is_a_bad_request():
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "name",
-    ["table2", "fig11", "thesis-data", "thesis-time", "kim", "grubjoin", "pecj", "step", "rivals"],
+    [
+        "table2",
+        "fig11",
+        "thesis-data",
+        "thesis-time",
+        "kim",
+        "grubjoin",
+        "pecj",
+        "step",
+        "rivals",
+        "concepts",
+    ],
 )
 def test_quick_run_writes_page_and_figures(lab, tmp_path, name):
     result = lab("run", name, "--quick", "--json", "--seed", "3", "--out", str(tmp_path))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from slackwater.errors import QueryError
-from slackwater.lab import goals, grubjoin, icde16, kim, rivals, thesis
+from slackwater.lab import concept_page, goals, grubjoin, icde16, kim, rivals, thesis
 from slackwater.lab.experiment import Experiment
 from slackwater.lab.pecj import page as pecj
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for part in (icde16, thesis, kim, grubjoin, pecj, goals, rivals)
+    for part in (icde16, thesis, kim, grubjoin, pecj, goals, rivals, concept_page)
     for experiment in part.EXPERIMENTS
 }
 
