@@ -1,7 +1,8 @@
-"""Spark's Python daemon with everything imported and compiled: its workers start ready.
+"""Spark's Python daemon with everything imported and joins compiled: its workers start ready.
 
 Spark forks its Python workers from a daemon. A plain one makes each of them import numba and load
-the kernels anew, about a second of CPU each, all of it in the first micro-batch.
+the kernels anew, about a second of CPU each, all of it in the first micro-batch. Other kernels are
+loaded by the queries that need them: who does not shed should not wait until that is compiled.
 """
 
 from __future__ import annotations
@@ -13,6 +14,6 @@ from slackwater.spark.worker import settle
 from slackwater.warm import warm
 
 if __name__ == "__main__":
-    warm()
+    warm(("joins",))
     settle()
     daemon.manager()
