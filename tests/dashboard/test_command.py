@@ -67,6 +67,16 @@ def test_the_usual_port_gives_way_but_one_that_was_asked_for_does_not():
         assert first.url != second.url
 
 
+def test_prometheus_finds_its_text_beside_the_page():
+    history = History()
+    for line in join_lines(3):
+        history.take(line)
+    with serving(history) as dashboard, urlopen(dashboard.url + "metrics", timeout=10) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        text = answer.read().decode()
+    assert '\nslackwater_recall_target_ratio{query="matches"} 0.95\n' in text
+
+
 def test_a_page_beside_a_run_says_where_it_is(capsys):
     with beside(is_wanted=True, no_control="Why.") as history:
         url = capsys.readouterr().err.removeprefix("dashboard: ").strip()
