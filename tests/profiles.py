@@ -3,8 +3,8 @@
 import os
 
 EXAMPLES = {
-    "ci": 150,  # every run of the suite
-    "nojit": 500,  # kernels as plain Python
+    "ci": 100,  # every run of the suite
+    "nojit": 150,  # kernels as plain Python
     "trust": 20_000,  # `make trust`
 }
 

@@ -10,8 +10,6 @@ import pytest
 HERE = Path(__file__).resolve().parent
 SMOKE = (
     "test_batch.py::test_with_arrival_and_one_shard_the_result_is_that_of_the_engine",
-    "test_batch.py::test_complete_slack_gives_the_same_on_any_number_of_shards",
-    "test_stream.py::test_rejected_rows_are_counted_and_can_be_had",
     "test_stream.py::test_commands_reach_every_shard",
     "test_errors.py::test_the_session_is_checked",
 )
