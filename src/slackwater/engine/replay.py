@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.engine.checks import check_zones
 from slackwater.engine.engine import Engine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.metrics import Metrics
@@ -84,6 +85,7 @@ def recorded(
         else:
             arrivals.append(_arrival(table, stream.name, arrival, query))
             clocks += _clock(stream.name, arrival, arrivals[-1], np.ones(len(ts), bool))
+    check_zones(query, [table.schema for table in arrow])
     warn_of_units(clocks, query.unit)
     if arrival is None:  # rows of a table arrive in table order
         times = [np.arange(len(ts)) for ts in times]
