@@ -31,7 +31,9 @@ def replay(a, b, arrival=None, **options):
 
 
 def pairs(run):
-    return sorted(zip(run.results["a_ts"].to_pylist(), run.results["b_ts"].to_pylist(), strict=True))
+    return sorted(
+        zip(run.results["a_ts"].to_pylist(), run.results["b_ts"].to_pylist(), strict=True)
+    )
 
 
 # ---- times
@@ -86,7 +88,9 @@ def test_the_same_instant_is_the_same_in_every_zone():
         of_a, of_b = (run.results[c].cast(pa.int64()).to_pylist() for c in ("a_ts", "b_ts"))
         assert of_a == of_b == [int(t.timestamp()) * 1000 for t in instants]
     local = pa.array([t.replace(tzinfo=None) for t in instants], pa.timestamp("ms"))
-    with pytest.raises(sw.DataError, match=r"have a zone, or none of them, got a\.ts .*, b\.ts tim"):
+    with pytest.raises(
+        sw.DataError, match=r"have a zone, or none of them, got a\.ts .*, b\.ts tim"
+    ):
         replay(table(berlin), table(local))
 
 
@@ -245,7 +249,7 @@ def test_a_schema_that_changed_between_snapshot_and_restore_is_refused(field, me
 
 def raises_value_error(a, b):
     if a.x > 1:
-        raise ValueError("no such price")
+        raise ValueError("no such price")  # noqa: EM101  numba takes constants only
     return a.x <= b.x
 
 
