@@ -112,7 +112,7 @@ def clocks(caplog, a, b, arrival=None, **options):
     """What is said of the columns of two streams with these times."""
     caplog.clear()
     with caplog.at_level(logging.WARNING, "slackwater"):
-        replay(a, b, arrival, **options)
+        recorded(sw.join(A, B, **options), {"a": a, "b": b}, arrival)
     return [record.getMessage() for record in caplog.records if record.name == "slackwater"]
 
 
@@ -157,6 +157,11 @@ def test_what_is_not_contradicted_is_not_warned_about(caplog):
     assert clocks(caplog, nothing, table(ms)) == []
     one_wrong = np.where(small == 7, seconds, ms)
     assert clocks(caplog, table(one_wrong), table(ms)) == []  # a row is not the stream
+
+
+def test_a_replay_warns(caplog):
+    replay(table([NOW]), table([NOW * 1000]))
+    assert "column 'ts' of stream 'a' seems to be in seconds" in caplog.text
 
 
 # ---- rows

@@ -200,7 +200,7 @@ format = "console"
         (
             '[aggregate]\nwindow = "1 s"\ngoal = {deadline = "2 s"}\n'
             "select = {n = \"__import__('os')\"}",
-            "select.n must be like",
+            "an aggregate must be one of",
         ),
     ],
 )
