@@ -13,7 +13,7 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the steps share the machine and the compile cache
-.PHONY: help setup lint test test-main test-nojit demo bench trust clean
+.PHONY: help setup lint test test-main test-nojit demo bench trust audit clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +89,12 @@ trust: setup ## Every property with 20,000 examples, 20 kills per case, all of t
 	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_restart.py
 	@echo "trust: the Spark suite on Spark Connect"
 	@SLACKWATER_CONNECT=1 $(PYTEST) tests/spark
+
+# Not part of `make test`: it asks PyPI for advisories. What cannot be looked up counts as a failure.
+audit: ## Look up known vulnerabilities of the pinned packages (needs pip-audit and the network)
+	@audit=$$(PATH="$(BIN):$$PATH" command -v pip-audit) || \
+	  { echo "audit: pip-audit is not installed; try: pipx install pip-audit" >&2; exit 1; }; \
+	  "$$audit" --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt
 
 clean: ## Remove what was built, .venv included
 	@rm -rf "$(VENV)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \

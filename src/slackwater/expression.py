@@ -36,6 +36,10 @@ _NODES = (
     ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.Compare, ast.Eq, ast.NotEq,
     ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Load,
 )  # fmt: skip
+_LONGEST = 10_000  # characters; what is longer can exhaust Python's own parser
+_DEEPEST = 100  # operators inside each other; what comes later goes down the tree by recursion
+_MOST = 500  # names and numbers; compiling takes longer than in proportion
+_LARGEST = 2**63
 
 
 class Band(NamedTuple):
@@ -127,12 +131,23 @@ class Expression:
     @classmethod
     def parse(cls, text: str, what: str = "where") -> Expression:
         """Parse `text`, or say what is wrong with it; `what` names it in errors."""
+        if len(text) > _LONGEST:
+            msg = f"{what} may have {_LONGEST:,} characters, got {len(text):,}"
+            raise QueryError(msg)
         try:
             body = tree_of(text)
         except (SyntaxError, ValueError) as error:
             detail = getattr(error, "msg", None) or str(error)
             msg = f"{what} does not parse: {detail} in {text!r}"
             raise QueryError(msg) from error
+        except (RecursionError, MemoryError) as error:  # Python's parser says it in both ways
+            raise _too_deep(what, text) from error
+        if _is_deep(body):
+            raise _too_deep(what, text)
+        leaves = sum(isinstance(node, ast.Name | ast.Constant) for node in ast.walk(body))
+        if leaves > _MOST:
+            msg = f"{what} may have {_MOST} names and numbers, got {leaves} in {text[:40]!r}…"
+            raise QueryError(msg)
         _check(body, text, what)
         tops = body.values if _is_and(body) else [body]
         parts = tuple(
@@ -157,6 +172,19 @@ class _Flat(ast.NodeTransformer):
             same = isinstance(value, ast.BoolOp) and type(value.op) is type(node.op)
             values += value.values if same else [value]  # type: ignore[attr-defined]
         return ast.BoolOp(node.op, values)
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    """Whether it is deeper than allowed; without recursion, which might be too deep itself."""
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return bool(level)
+
+
+def _too_deep(what: str, text: str) -> QueryError:
+    most = f"{_DEEPEST} operators inside each other"
+    return QueryError(f"{what} is nested too deeply, at most {most}: {text[:40]!r}…")
 
 
 def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:
@@ -205,6 +233,9 @@ def _check(node: ast.AST, text: str, what: str) -> None:
         raise QueryError(msg)
     if isinstance(node, ast.Constant):
         if isinstance(node.value, int | float):
+            if isinstance(node.value, int) and node.value >= _LARGEST:
+                msg = f"{what} may hold whole numbers below 2**63, got {node.value} in {text!r}"
+                raise QueryError(msg)
             return
         msg = f"{what} may only hold numbers, got {node.value!r} in {text!r}"
         raise QueryError(msg)

@@ -1,9 +1,11 @@
 """The report, on cases small enough to work out by hand."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.report import recall_series
 
 
 def joined(a, b, windows=(2, 2), **options):
@@ -83,3 +85,21 @@ def test_the_truth_has_what_was_shed():
     report = busy.report(period=10, every=1)
     assert report.true == whole.metrics.produced
     assert report.recall == busy.metrics.produced / whole.metrics.produced
+
+
+def test_recall_is_measured_wherever_the_period_has_a_true_result():
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        true_ts = np.sort(rng.integers(-300, 300, rng.integers(0, 12)))
+        true_n = rng.integers(1, 4, len(true_ts))
+        made_n = rng.integers(0, true_n + 1)
+        p, step = (int(n) for n in rng.integers(1, 40, 2))
+        begin, end = -200, 250
+        series = recall_series(true_ts, made_n, true_ts, true_n, begin, end, p, step)
+        expected = []
+        for t in range(begin, end + 1):
+            inside = (t - p < true_ts) & (true_ts <= t)
+            if t % step == 0 and inside.any():
+                expected.append((t, made_n[inside].sum(), true_n[inside].sum()))
+        found = [series[name].to_pylist() for name in ("ts", "produced", "true")]
+        assert list(zip(*found, strict=True)) == expected

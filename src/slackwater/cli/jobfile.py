@@ -105,6 +105,9 @@ def read_job(file: Path) -> JobFile:
     except ValueError as error:  # not TOML, or not even text
         msg = f"{file} is not a TOML file: {error}"
         raise JobFileError(msg) from error
+    except RecursionError as error:
+        msg = f"{file} is not a TOML file: it is nested too deeply"
+        raise JobFileError(msg) from error
     base = file.absolute().parent
     tables = Table(f"{file}:", given, _TABLES)
     job = tables.table("job", _JOB)

@@ -80,6 +80,15 @@ class Checks:
         raise DataError(msg)
 
 
+def check_zones(query: AnyQuery, schemas: Sequence[pa.Schema]) -> None:
+    """Local time and points in time cannot be compared without a zone."""
+    kinds = [schema.field(s.ts).type for s, schema in zip(query.streams, schemas, strict=True)]
+    if len({kind.tz is not None for kind in kinds if pa.types.is_timestamp(kind)}) > 1:
+        said = ", ".join(f"{s.name}.{s.ts} {k}" for s, k in zip(query.streams, kinds, strict=True))
+        msg = f"the time columns of all streams must have a zone, or none of them, got {said}"
+        raise DataError(msg)
+
+
 def _check_names(stream: str, keys: Sequence[str], schema: pa.Schema) -> None:
     for column in keys:
         if column not in schema.names:

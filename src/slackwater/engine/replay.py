@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.engine.checks import check_zones
 from slackwater.engine.engine import Engine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.metrics import Metrics
 from slackwater.engine.output import Output, counts, late_table, rejects_table
 from slackwater.engine.report import Report, report
+from slackwater.engine.scale import Clock, typical, warn_of_units
 from slackwater.errors import DataError
 from slackwater.events import (
     Batch,
@@ -69,6 +71,7 @@ def recorded(
         msg = f"there is no data for stream {', '.join(missing)}; got {', '.join(tables) or 'none'}"
         raise DataError(msg)
     arrow, arrivals, times = [], [], []
+    clocks: list[Clock] = []
     for stream in query.streams:
         table = as_table(tables[stream.name], stream.name)
         table = table.replace_schema_metadata().combine_chunks()
@@ -76,14 +79,22 @@ def recorded(
         ts, good = time_in_units(flat(table.column(stream.ts)), query.unit)
         arrow.append(table)
         times.append(ts)
-        arrivals.append(
-            _arrival(table, stream.name, arrival, query)
-            if arrival is not None
-            else _local_time(ts, good)
-        )
+        clocks += _clock(stream.name, stream.ts, ts, good)
+        if arrival is None:
+            arrivals.append(_local_time(ts, good))
+        else:
+            arrivals.append(_arrival(table, stream.name, arrival, query))
+            clocks += _clock(stream.name, arrival, arrivals[-1], np.ones(len(ts), bool))
+    check_zones(query, [table.schema for table in arrow])
+    warn_of_units(clocks, query.unit)
     if arrival is None:  # rows of a table arrive in table order
         times = [np.arange(len(ts)) for ts in times]
     return in_arrival_order(arrow, arrivals, times)
+
+
+def _clock(stream: str, column: str, ts: I64, good: Any) -> list[Clock]:
+    time = typical(ts, good)
+    return [] if time is None else [Clock(f"column {column!r} of stream {stream!r}", time)]
 
 
 def _arrival(table: pa.Table, stream: str, column: str, query: AnyQuery) -> I64:

@@ -119,7 +119,8 @@ def recall_series(
     made_ts: I64, made_n: I64, true_ts: I64, true_n: I64, begin: int, end: int, p: int, step: int
 ) -> pa.Table:
     """γ(P) at the multiples of `step` in [begin, end], where there is a true result."""
-    grid = np.arange(-(-begin // step) * step, end + 1, step)
+    grid = _grid(true_ts, p, step)
+    grid = grid[(grid >= begin) & (grid <= end)]
     made = _within(made_ts, made_n, grid, p)
     true = _within(true_ts, true_n, grid, p)
     some = true > 0
@@ -127,6 +128,18 @@ def recall_series(
     return pa.table(
         {"ts": grid[some], "produced": made[some], "true": true[some], "recall": recall}
     )
+
+
+def _grid(ts: I64, p: int, step: int) -> I64:
+    """The multiples of `step` at most `p` behind one of `ts`, which ascends.
+
+    Not all between the first and the last: one wrong time can be thousands of years away.
+    """
+    first, last = -(-ts // step), (ts + p - 1) // step
+    first[1:] = np.maximum(first[1:], last[:-1] + 1)
+    count = np.maximum(0, last - first + 1)
+    run = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return np.asarray((np.repeat(first, count) + run) * step)
 
 
 def _within(ts: I64, n: I64, grid: I64, p: int) -> I64:
@@ -145,7 +158,7 @@ def average_slack(slacks: list[tuple[int, int]], begin: int, end: int) -> float:
         return float(slacks[-1][1])
     ts = np.clip(np.array([t for t, _ in slacks] + [end]), begin, end)
     ts[0] = begin
-    return float(np.sum(np.diff(ts) * np.array([k for _, k in slacks])) / (end - begin))
+    return float(np.sum(np.diff(ts) * np.array([float(k) for _, k in slacks])) / (end - begin))
 
 
 def _weighted_quantile(values: I64, weights: I64, q: float) -> float:

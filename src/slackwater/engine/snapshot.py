@@ -34,8 +34,9 @@ from slackwater.query import Query, Stream
 from slackwater.window_query import AnyQuery, WindowQuery
 
 _MAGIC = b"SLKW"
-VERSION = 4
+VERSION = 5
 _START = struct.Struct("<4sH")
+_CHECKSUM_BYTES = 16
 _LENGTH = struct.Struct("<Q")
 MAY_CHANGE = {"goal", "retention", "late", "strict", "shed", "compensate", "confidence"}
 _CHUNK_BYTES = 2 * 2**20  # before compression
@@ -181,7 +182,7 @@ def restore_archive(
     **options: Any,
 ) -> Archive:
     """The archive (with its engine) whose header this is; `chunk` finds chunks by name."""
-    about, places = sections(header)
+    about, places = sections(header, 2)
     said = json.loads(about)
     engine = engine_for(query, schemas, **options)
     check_same(said["query"], described(query, engine.schemas))
@@ -268,7 +269,7 @@ def restore(
     data: bytes, query: AnyQuery, schemas: Mapping[str, pa.Schema], **options: Any
 ) -> AnyEngine:
     """The engine that was saved; `query` may differ in its goal, retention, late and strict."""
-    header, *chunks = sections(data)
+    header, *chunks = sections(data, 1)
     by_name = {hashlib.blake2b(chunk, digest_size=16).hexdigest(): chunk for chunk in chunks}
 
     def find(name: str) -> Chunk:
@@ -356,12 +357,21 @@ def _unpacked(section: bytes) -> pa.Table:
 
 
 def framed(parts: Sequence[bytes]) -> bytes:
-    """Sections of bytes as one, with the version of the format."""
-    return _START.pack(_MAGIC, VERSION) + b"".join(_LENGTH.pack(len(p)) + p for p in parts)
+    """Sections of bytes as one, with the version of the format and a checksum.
+
+    What is read back is trusted to make sense, down to kernels that do not look at bounds: so a
+    damaged byte must be found before.
+    """
+    inside = b"".join(_LENGTH.pack(len(p)) + p for p in parts)
+    return _START.pack(_MAGIC, VERSION) + _checksum(inside) + inside
 
 
-def sections(data: bytes) -> list[bytes]:
-    """The sections that were framed; raises when these bytes are not of this version."""
+def _checksum(inside: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(inside, digest_size=_CHECKSUM_BYTES).digest()
+
+
+def sections(data: bytes, at_least: int = 0) -> list[bytes]:
+    """The sections that were framed; raises when these bytes are not what was written."""
     if len(data) < _START.size or data[: len(_MAGIC)] != _MAGIC:
         msg = f"not a Slackwater snapshot: it must begin with {_MAGIC!r}, got {data[:4]!r}"
         raise SnapshotError(msg)
@@ -369,7 +379,8 @@ def sections(data: bytes) -> list[bytes]:
     if version != VERSION:
         msg = f"the snapshot has version {version}; this release reads version {VERSION}"
         raise SnapshotError(msg)
-    found, at = [], _START.size
+    found, begin = [], _START.size + _CHECKSUM_BYTES
+    at = begin
     while at < len(data):
         end = at + _LENGTH.size
         length = _LENGTH.unpack_from(data, at)[0] if end <= len(data) else len(data)
@@ -378,4 +389,10 @@ def sections(data: bytes) -> list[bytes]:
             raise SnapshotError(msg)
         found.append(data[end : end + length])
         at = end + length
+    if len(found) < at_least:
+        msg = f"the snapshot is cut off: {len(found)} sections, at least {at_least} expected"
+        raise SnapshotError(msg)
+    if data[_START.size : begin] != _checksum(memoryview(data)[begin:]):
+        msg = "the snapshot is damaged: its bytes are not those that were written"
+        raise SnapshotError(msg)
     return found

@@ -182,6 +182,10 @@ def _read_by(
     function: Callable[..., bool], query: Query, schemas: Sequence[pa.Schema]
 ) -> list[Column]:
     """Columns the function may read: the numeric ones whose names occur in it."""
+    if not inspect.isfunction(function):
+        got = type(function).__name__
+        msg = f"where must be text or a function made by def or lambda, got {got}"
+        raise QueryError(msg)
     takes = len(inspect.signature(function).parameters)
     if takes != len(query.streams):
         names = ", ".join(query.names)
@@ -195,6 +199,13 @@ def _read_by(
         if column.name in mentioned
     ]
     numbers = [(stream, column.name) for stream, column in named if is_number(column.type)]
+    for stream, name in numbers:
+        if name.startswith("_"):
+            msg = (
+                f"where is a function and reads {stream}.{name}: names in a record must not begin "
+                "with _; write the condition as text, or rename the column"
+            )
+            raise QueryError(msg)
     elsewhere = {name for _, name in numbers}  # the function may mean the number of that name
     for stream, column in named:
         if is_vector(column.type) and column.name not in elsewhere:

@@ -94,7 +94,19 @@ def _compile_conditions(
         reason = str(error).strip().splitlines()[-1]
         msg = f"where cannot be compiled ({reason}); it may use numbers, math and plain Python"
         raise QueryError(msg) from error
+    if callable(query.where):
+        _check_truth(names["where"])
     return Conditions(columns, scan, sites)
+
+
+def _check_truth(function: Any) -> None:
+    """Refuse a function whose result is always true, or never, because it is no number."""
+    for signature in getattr(function, "nopython_signatures", ()):  # none where nothing is compiled
+        kind = signature.return_type
+        inner = kind.type if isinstance(kind, types.Optional) else kind
+        if not isinstance(inner, types.Boolean | types.Integer | types.Float):
+            msg = f"where must return true or false, or a number, got {kind}"
+            raise QueryError(msg)
 
 
 def compile_scan(function: Callable[..., Any]) -> Scan:

@@ -167,7 +167,9 @@ class WindowJoin:
                 None if self._index is None else self._index.arrays, self._sampled,
             )  # fmt: skip
             return at, reason
-        except ArithmeticError as error:
+        except Exception as error:
+            if not isinstance(error, ArithmeticError) and not callable(self._query.where):
+                raise  # only a user's function can raise something else
             log, event = self._log, int(self.frame.ctl[clock.CURRENT]) - self._log.base
             msg = (
                 f"where raised {type(error).__name__} ({error}) for row {log.row[event]} of stream "

@@ -19,6 +19,7 @@ from slackwater.sql.errors import SqlError, meant
 from slackwater.sql.statement import Said, Setting, Sink, Source, Span, Statement, StreamClause
 from slackwater.sql.word_parser import WordParser
 
+_LONGEST = 100_000  # characters
 _MISSING = re.compile(r"(\d+):(\d+)")
 
 
@@ -320,6 +321,9 @@ class Slackwater(Dialect):
 
 def parse(sql: str) -> list[Any]:
     """The statements of a text, or an error with its place."""
+    if len(sql) > _LONGEST:
+        msg = f"SQL may have {_LONGEST:,} characters, got {len(sql):,}"
+        raise SqlError(msg, sql[:40], 0, 40)
     try:
         found = Slackwater().parse(sql)
     except TokenError as error:

@@ -37,7 +37,11 @@ def read(sql: str, streams: Mapping[str, str | Stream]) -> AnyQuery:
         if len(statements) == 1:
             msg = "expected SELECT; SET, CREATE STREAM and INSERT INTO are for files"
         raise SqlError(msg, sql, 0, len(sql))
-    return Reader(sql, statements[0], streams).query()
+    try:
+        return Reader(sql, statements[0], streams).query()
+    except RecursionError:  # a long chain of AND is a deep tree
+        msg = "expressions are nested too deeply"
+        raise SqlError(msg, sql, 0, len(sql)) from None
 
 
 class Reader:
