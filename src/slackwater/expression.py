@@ -94,7 +94,7 @@ class Part:
         difference = distance.args[0]
         if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
             return None
-        left, right = _column(difference.left), _column(difference.right)
+        left, right = column_of(difference.left), column_of(difference.right)
         if left is None or right is None or left[0] == right[0]:
             return None
         return Band(left, right, float(limit.value))  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ class _Rewrite(ast.NodeTransformer):
         self._sources = sources
 
     def visit(self, node: ast.AST) -> ast.AST:
-        found = _vector_call(node) or _column(node)
+        found = _vector_call(node) or column_of(node)
         if found is None:
             return self.generic_visit(node)
         return ast.parse(self._sources[found], mode="eval").body
@@ -191,7 +191,8 @@ def _is_and(node: ast.expr) -> TypeGuard[ast.BoolOp]:
     return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
 
 
-def _column(node: ast.AST) -> Column | None:
+def column_of(node: ast.AST) -> Column | None:
+    """The ``stream.column`` that a node is, if it is one."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         return node.value.id, node.attr
     return None
@@ -204,7 +205,7 @@ def _vector_call(node: ast.AST) -> VectorCall | None:
         and isinstance(node.func, ast.Name)
         and node.func.id in VECTOR_FUNCTIONS
     ):
-        left, right = map(_column, node.args)
+        left, right = map(column_of, node.args)
         if left is not None and right is not None:
             return VectorCall(node.func.id, left, right)
     return None
@@ -216,7 +217,7 @@ def _calls(node: ast.AST) -> Iterator[VectorCall]:
 
 def _numbers(node: ast.AST) -> Iterator[Column]:
     """The columns outside of functions of vectors."""
-    column = _column(node)
+    column = column_of(node)
     if column is not None:
         yield column
     elif _vector_call(node) is None:
@@ -226,7 +227,7 @@ def _numbers(node: ast.AST) -> Iterator[Column]:
 
 def _check(node: ast.AST, text: str, what: str) -> None:
     """Raise for anything outside the grammar."""
-    if _column(node) is not None:
+    if column_of(node) is not None:
         return
     if isinstance(node, ast.Name):
         msg = f"{what} must name columns as stream.column, got {node.id!r} in {text!r}"
@@ -264,7 +265,7 @@ def _check_call(node: ast.Call, text: str, what: str) -> None:
         msg = f"{what}: {name} takes {takes} arguments, got {len(node.args)} in {text!r}"
         raise QueryError(msg)
     for argument in node.args if name in VECTOR_FUNCTIONS else ():
-        if _column(argument) is None:
+        if column_of(argument) is None:
             got = ast.unparse(argument)
             msg = f"{what}: {name} takes columns of vectors, stream.column, got {got} in {text!r}"
             raise QueryError(msg)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from slackwater.errors import DataError, QueryError
 from slackwater.events import flat
-from slackwater.expression import VECTOR_FUNCTIONS, Column, Expression
+from slackwater.expression import VECTOR_FUNCTIONS, Column, Expression, column_of
 from slackwater.joins.columns import is_vector
 from slackwater.query import Query
 
@@ -64,7 +64,7 @@ class Projection:
                 )
                 raise QueryError(msg)
         node = ast.parse(text.strip(), mode="eval").body
-        return [Item(name, text.strip(), _column(node), reads)]
+        return [Item(name, text.strip(), column_of(node), reads)]
 
     def _field(self, item: Item, column: pa.Array) -> pa.Field:
         if item.column is not None:
@@ -108,18 +108,12 @@ class Projection:
         return pa.repeat(value, n) if isinstance(value, pa.Scalar) else value
 
 
-def _column(node: ast.AST) -> Column | None:
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return node.value.id, node.attr
-    return None
-
-
 # ---- expressions
 
 
 def _value(node: ast.expr, columns: Columns) -> Any:
     """The value of a checked expression: a column, or a scalar."""
-    column = _column(node)
+    column = column_of(node)
     if column is not None:
         return columns[column]
     match node:
