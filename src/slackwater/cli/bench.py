@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
+]
+
+Figure = Annotated[
+    Path | None, typer.Option(help="A file for a chart (PNG, SVG or PDF; needs slackwater[lab]).")
 ]
 
 app = typer.Typer(
@@ -67,11 +72,60 @@ def overload(
     _measure("overload", CASES, Setting, json, seed, quick)
 
 
+@app.command(
+    epilog=example(
+        "slackwater bench soak --events 50000000", "slackwater bench soak --figure soak.png"
+    )
+)
+def soak(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+    events: Annotated[int, typer.Option(help="How many to join.", min=1)] = 1_000_000_000,
+    figure: Figure = None,
+) -> None:
+    """Join a thousand million events and watch memory and recall; takes about 20 minutes."""
+    from slackwater.lab.soak_bench import QUICK_EVENTS, lines, soak
+    from slackwater.lab.soak_bench import figure as drawn
+
+    seen = soak(seed, QUICK_EVENTS if quick else events)
+    _draw(figure, lambda: drawn(seen))
+    _finish("bench soak", list(lines(seen, quick)), json, seed, quick)
+
+
+@app.command(
+    epilog=example(
+        "slackwater bench steady --minutes 5", "slackwater bench steady --figure steady.png"
+    )
+)
+def steady(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+    minutes: Annotated[float, typer.Option(help="How long to hold the rate.", min=0.1)] = 30.0,
+    figure: Figure = None,
+) -> None:
+    """Find the highest rate that Spark holds here, and hold it; takes about 40 minutes."""
+    from tempfile import TemporaryDirectory
+
+    from slackwater.lab.steady_bench import figure as drawn
+    from slackwater.lab.steady_bench import lines, steady
+
+    with TemporaryDirectory() as folder:
+        seen = steady(seed, minutes, Path(folder), quick)
+    _draw(figure, lambda: drawn(seen))
+    _finish("bench steady", list(lines(seen, quick)), json, seed, quick)
+
+
+def _draw(path: Path | None, drawn: Callable[[], Any]) -> None:
+    if path is not None:
+        drawn().savefig(path)
+
+
 def _measure(
     name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
 ) -> None:
     """Run benchmarks that need a folder for their files."""
-    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     command = f"bench {name}"

@@ -1,0 +1,11 @@
+"""The rate source as a load: rows come by the clock, and get no older than they must."""
+
+from slackwater.lab.steady_bench import hold
+
+
+def test_a_low_rate_is_held(spark, tmp_path):
+    seen = hold(spark, 2_000, seconds=8.0, seed=1, checkpoint=tmp_path, warm_up=0)
+    assert seen.batches[-1].produced > 0
+    assert all(batch.rows % 2_000 == 0 for batch in seen.batches)
+    assert all(batch.age > 0 for batch in seen.batches)
+    assert seen.memory[-1][1] > 10**8
