@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.cli.console import Json, Seed, example, out, print_json, progress
+from slackwater.cli.console import Json, Seed, example, need_matplotlib, out, print_json, progress
 
 if TYPE_CHECKING:
     from slackwater.lab.figures import Line
@@ -67,19 +68,48 @@ def overload(
     _measure("overload", CASES, Setting, json, seed, quick)
 
 
+@app.command(epilog=example("slackwater bench peers", "slackwater bench peers --out results"))
+def peers(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Write the chart peers.png to this folder.")
+    ] = None,
+) -> None:
+    """Measure beside Flink, Pathway, DuckDB and Polars; takes about ten minutes."""
+    from slackwater.lab.peers.bench import CASES, skipped
+    from slackwater.lab.spark_bench import Setting
+
+    if folder is not None:
+        need_matplotlib("the chart is drawn")
+    for message in skipped():
+        typer.echo(message, err=True)
+    lines = _lines("peers", CASES, Setting, json, seed, quick)
+    if folder is not None:
+        from slackwater.lab.peers.chart import write
+
+        typer.echo(f"written: {write(folder, lines)}", err=True)
+    _finish("bench peers", lines, json, seed, quick)
+
+
 def _measure(
     name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
 ) -> None:
+    lines = _lines(name, benchmarks, setting, json, seed, quick)
+    _finish(f"bench {name}", lines, json, seed, quick)
+
+
+def _lines(
+    name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
+) -> list[Line]:
     """Run benchmarks that need a folder for their files."""
-    from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    command = f"bench {name}"
     with TemporaryDirectory() as folder:
-        cases = progress([(case.title, case) for case in benchmarks], command, quiet=json)
+        cases = progress([(case.title, case) for case in benchmarks], f"bench {name}", quiet=json)
         chosen = setting(seed, quick, Path(folder))
-        lines = [line for case in cases for line in case.measure(chosen)]
-    _finish(command, lines, json, seed, quick)
+        return [line for case in cases for line in case.measure(chosen)]
 
 
 def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:

@@ -1,0 +1,90 @@
+"""The figures of `slackwater bench peers` as one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from slackwater.lab.figures import Line, amount
+
+_OURS, _OTHER, _AT_REST = "#1f5fbf", "#9aa7b5", "#dcdcdc"
+_TEXT, _SOFT = "#333333", "#777777"
+_NAMES = {
+    "slackwater": "Slackwater on Spark", "spark native": "Spark's own join",
+    "flink": "Flink SQL interval join", "pathway": "Pathway interval join",
+    "duckdb": "DuckDB, at rest", "polars": "Polars, at rest",
+}  # fmt: skip
+
+
+def write(folder: Path, lines: Sequence[Line]) -> Path:
+    """Draw the chart into `folder`; return the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "peers.png"
+    draw(lines).savefig(path, facecolor="white", metadata={"Software": None})
+    return path
+
+
+def draw(lines: Sequence[Line]) -> Figure:
+    """Rates beside each other, and below them what each finds when rows are later than it waits."""
+    values = {line.name: line.value for line in lines}
+    figure = Figure(figsize=(9.6, 5.6), layout="constrained", dpi=150)
+    figure.suptitle(
+        "The same rows, the same delay, the same machine", fontsize=13, color=_TEXT, x=0.01,
+        ha="left",
+    )  # fmt: skip
+    axes = figure.subplot_mosaic([["two-way", "three-way"], ["recall", "recall"]])
+    titles = {
+        "two-way": "Two streams, all columns: rows/s, steady",
+        "three-way": "Three streams, counted: rows/s, steady",
+    }
+    for name, title in titles.items():
+        rates = {n: values[f"{name}: {n}"] for n in _NAMES if f"{name}: {n}" in values}
+        _bars(axes[name], title, rates)
+        axes[name].set_xscale("log")
+        axes[name].set_xlim(min(rates.values(), default=1) / 3, 12 * max(rates.values(), default=1))
+    axes["three-way"].tick_params(labelleft=len(values) == 0)
+    _recall(axes["recall"], values)
+    return figure
+
+
+def _bars(ax: Axes, title: str, bars: dict[str, float]) -> None:
+    colours = [_colour(name) for name in bars]
+    places = range(len(bars))
+    ax.barh(places, list(bars.values()), color=colours, height=0.68)
+    for place, (name, value) in enumerate(bars.items()):
+        weight = "bold" if name.startswith("slackwater") else "normal"
+        text = amount(value) if value > 1 else f"{value:.1%}"
+        ax.annotate(
+            text, (value, place), xytext=(4, 0), textcoords="offset points", va="center",
+            fontsize=8.5, color=_TEXT, fontweight=weight,
+        )  # fmt: skip
+    ax.set_yticks(places, [_NAMES.get(name, name) for name in bars])
+    ax.invert_yaxis()
+    ax.set_title(title, fontsize=10, color=_TEXT, loc="left")
+    ax.tick_params(labelsize=8.5, colors=_TEXT, length=0)
+    ax.tick_params(axis="x", which="both", labelbottom=False)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def _recall(ax: Axes, values: dict[str, float]) -> None:
+    """In linear scale; the last bar asked for a recall, not for a delay."""
+    delay = values.get("recall: delay that is set", 0.0)
+    shares = {n: values[f"recall: {n}"] for n in _NAMES if f"recall: {n}" in values}
+    asked = values.get("recall: slackwater, 0.95 asked for")
+    if asked is not None:
+        chosen = values["recall: mean delay it chose"]
+        shares[f"slackwater: recall 0.95 asked for\n({chosen / 1000:.1f} s on average)"] = asked
+    title = f"Results found, a tenth of the rows later than the delay of {delay / 1000:.1f} s"
+    _bars(ax, title, shares)
+    ax.set_xlim(0, 1.08)
+    if asked is not None:
+        ax.axvline(0.95, color=_SOFT, linewidth=0.9, linestyle=":")
+
+
+def _colour(name: str) -> str:
+    if name.startswith("slackwater"):
+        return _OURS
+    return _AT_REST if name in ("duckdb", "polars") else _OTHER
