@@ -78,7 +78,9 @@ def run(job: Job) -> Told:
         command, check=False, capture_output=True, text=True, env=_environment(job)
     )
     if done.returncode:
-        msg = f"the run of {job.peer} failed:\n{done.stderr[-3000:]}"
+        # the causes that Java tells, without the stack below each
+        told = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
+        msg = f"the run of {job.peer} failed:\n" + "\n".join(told)[-3000:]
         raise PeerError(msg)
     return Told(**json.loads(done.stdout.splitlines()[-1]))
 
