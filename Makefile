@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
+PEERS := $(CURDIR)/.venv-peers
 KERNELS := $(shell find src/slackwater/kernels -name '*.py' 2>/dev/null)
 
 PYTEST := "$(BIN)/python" -m pytest -q
@@ -13,7 +14,7 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the steps share the machine and the compile cache
-.PHONY: help setup lint test test-main test-nojit demo bench trust audit clean
+.PHONY: help setup lint test test-main test-nojit demo bench peers trust audit clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -82,6 +83,17 @@ demo: $(VENV)/.warm-joins ## Run the demonstration
 bench: setup ## Measure the core
 	@"$(BIN)/slackwater" bench core
 
+# Both need other versions of our packages, so each has an environment of its own; together 2 GB.
+peers: $(PEERS)/flink/.installed $(PEERS)/pathway/.installed ## Install Flink and Pathway for `slackwater bench peers`
+
+$(PEERS)/flink/.installed: PACKAGE := apache-flink==2.3.0
+$(PEERS)/pathway/.installed: PACKAGE := pathway==0.33.0
+$(PEERS)/%/.installed:
+	@echo "peers: installing $(PACKAGE) into .venv-peers/$*"
+	@test -x "$(PEERS)/$*/bin/python" || "$(PYTHON)" -m venv "$(PEERS)/$*"
+	@"$(PEERS)/$*/bin/python" -m pip install --quiet --disable-pip-version-check "$(PACKAGE)"
+	@touch "$@"
+
 trust: setup ## Every property with 20,000 examples, 20 kills per case, all of tests/spark on Connect (long)
 	@echo "trust: every property, 20,000 examples each"
 	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m trust tests
@@ -97,6 +109,6 @@ audit: ## Look up known vulnerabilities of the pinned packages (needs pip-audit 
 	  "$$audit" --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt
 
 clean: ## Remove what was built, .venv included
-	@rm -rf "$(VENV)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \
+	@rm -rf "$(VENV)" "$(PEERS)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \
 	  .ruff_cache .import_linter_cache src/*.egg-info
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,7 +13,7 @@ from slackwater.cli import app, console
 COMMANDS = [
     ["demo"], ["explain"], ["run"], ["advise"], ["replay"], ["verify"], ["dashboard"],
     ["bench"], ["bench", "core"], ["bench", "spark"], ["bench", "overload"],
-    ["bench", "soak"], ["bench", "steady"],
+    ["bench", "soak"], ["bench", "steady"], ["bench", "peers"],
     ["lab"], ["lab", "list"], ["lab", "run"],
 ]  # fmt: skip
 SIZE = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}

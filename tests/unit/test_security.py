@@ -264,6 +264,7 @@ REVIEWED = {
     ("spark/processor.py", "pickle.loads"): "which read what the driver of this query wrote",
     ("lab/core_bench.py", "subprocess.run"): "a benchmark starts this Python, without a shell",
     ("lab/spark_run.py", "subprocess.run"): "the same",
+    ("lab/peers/job.py", "subprocess.run"): "a benchmark starts the Python of another engine",
 }
 
 

@@ -111,11 +111,10 @@ def test_ages_that_grow_are_seen(ages, missed):
 
 
 def test_the_command_tells_and_draws(tmp_path):
-    chart = tmp_path / "soak.png"
-    result = slackwater("bench", "soak", "--quick", "--json", "--figure", str(chart))
+    result = slackwater("bench", "soak", "--quick", "--json", "--out", str(tmp_path))
     assert result.exit_code == 0
     assert json.loads(result.stdout)["command"] == "bench soak --quick"
-    assert chart.read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "soak.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_family_has_its_children():

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.cli.console import Json, Seed, example, out, print_json, progress
+from slackwater.cli.console import Json, Seed, example, need_matplotlib, out, print_json, progress
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from slackwater.lab.figures import Line
 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
 ]
 
-Figure = Annotated[
-    Path | None, typer.Option(help="A file for a chart (PNG, SVG or PDF; needs slackwater[lab]).")
-]
+Out = Annotated[Path | None, typer.Option("--out", help="Write a chart to this folder.")]
 
 app = typer.Typer(
     help="Measure the speed of this installation.",
@@ -72,68 +72,91 @@ def overload(
     _measure("overload", CASES, Setting, json, seed, quick)
 
 
-@app.command(
-    epilog=example(
-        "slackwater bench soak --events 50000000", "slackwater bench soak --figure soak.png"
-    )
-)
+@app.command(epilog=example("slackwater bench peers", "slackwater bench peers --out results"))
+def peers(json: Json = False, seed: Seed = 1, quick: Quick = False, out: Out = None) -> None:
+    """Measure beside Flink, Pathway, DuckDB and Polars; takes about ten minutes."""
+    from slackwater.lab.peers.bench import CASES, skipped
+    from slackwater.lab.spark_bench import Setting
+
+    _can_draw(out)
+    for message in skipped():
+        typer.echo(message, err=True)
+    lines = _lines("peers", CASES, Setting, json, seed, quick)
+    if out is not None:
+        from slackwater.lab.peers.chart import draw
+
+        _draw(out / "peers.png", draw(lines))
+    _finish("bench peers", lines, json, seed, quick)
+
+
+@app.command(epilog=example("slackwater bench soak --events 50000000"))
 def soak(
     json: Json = False,
     seed: Seed = 1,
     quick: Quick = False,
     events: Annotated[int, typer.Option(help="How many to join.", min=1)] = 1_000_000_000,
-    figure: Figure = None,
+    out: Out = None,
 ) -> None:
-    """Join a thousand million events and watch memory and recall; takes about 20 minutes."""
-    from slackwater.lab.soak_bench import QUICK_EVENTS, lines, soak
-    from slackwater.lab.soak_bench import figure as drawn
+    """Join a thousand million events; memory and recall must not drift. About 20 minutes."""
+    from slackwater.lab import soak_bench
 
-    seen = soak(seed, QUICK_EVENTS if quick else events)
-    _draw(figure, lambda: drawn(seen))
-    _finish("bench soak", list(lines(seen, quick)), json, seed, quick)
+    _can_draw(out)
+    seen = soak_bench.soak(seed, soak_bench.QUICK_EVENTS if quick else events)
+    if out is not None:
+        _draw(out / "soak.png", soak_bench.figure(seen))
+    _finish("bench soak", list(soak_bench.lines(seen, quick)), json, seed, quick)
 
 
-@app.command(
-    epilog=example(
-        "slackwater bench steady --minutes 5", "slackwater bench steady --figure steady.png"
-    )
-)
+@app.command(epilog=example("slackwater bench steady --minutes 5"))
 def steady(
     json: Json = False,
     seed: Seed = 1,
     quick: Quick = False,
     minutes: Annotated[float, typer.Option(help="How long to hold the rate.", min=0.1)] = 30.0,
-    figure: Figure = None,
+    out: Out = None,
 ) -> None:
-    """Find the highest rate that Spark holds here, and hold it; takes about 40 minutes."""
+    """Find the highest rate that Spark holds here, and hold it. About 40 minutes."""
     from tempfile import TemporaryDirectory
 
-    from slackwater.lab.steady_bench import figure as drawn
-    from slackwater.lab.steady_bench import lines, steady
+    from slackwater.lab import steady_bench
 
+    _can_draw(out)
     with TemporaryDirectory() as folder:
-        seen = steady(seed, minutes, Path(folder), quick)
-    _draw(figure, lambda: drawn(seen))
-    _finish("bench steady", list(lines(seen, quick)), json, seed, quick)
+        seen = steady_bench.steady(seed, minutes, Path(folder), quick)
+    if out is not None:
+        _draw(out / "steady.png", steady_bench.figure(seen))
+    _finish("bench steady", list(steady_bench.lines(seen, quick)), json, seed, quick)
 
 
-def _draw(path: Path | None, drawn: Callable[[], Any]) -> None:
-    if path is not None:
-        drawn().savefig(path)
+def _can_draw(folder: Path | None) -> None:
+    """Better now than after the run."""
+    if folder is not None:
+        need_matplotlib("the chart is drawn")
+
+
+def _draw(path: Path, figure: Figure) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, facecolor="white", metadata={"Software": None})
+    typer.echo(f"written: {path}", err=True)
 
 
 def _measure(
     name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
 ) -> None:
+    lines = _lines(name, benchmarks, setting, json, seed, quick)
+    _finish(f"bench {name}", lines, json, seed, quick)
+
+
+def _lines(
+    name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
+) -> list[Line]:
     """Run benchmarks that need a folder for their files."""
     from tempfile import TemporaryDirectory
 
-    command = f"bench {name}"
     with TemporaryDirectory() as folder:
-        cases = progress([(case.title, case) for case in benchmarks], command, quiet=json)
+        cases = progress([(case.title, case) for case in benchmarks], f"bench {name}", quiet=json)
         chosen = setting(seed, quick, Path(folder))
-        lines = [line for case in cases for line in case.measure(chosen)]
-    _finish(command, lines, json, seed, quick)
+        return [line for case in cases for line in case.measure(chosen)]
 
 
 def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:

@@ -93,6 +93,17 @@ def _patient(console: Console, hidden: bool) -> Progress:
     return Patient(*columns, console=console, transient=True, disable=hidden)
 
 
+def need_matplotlib(what: str) -> None:
+    """Refuse early what cannot be drawn."""
+    from importlib.util import find_spec
+
+    from slackwater.errors import SlackwaterError
+
+    if find_spec("matplotlib") is None:
+        msg = f"{what} with matplotlib, which is not installed: pip install 'slackwater[lab]'"
+        raise SlackwaterError(msg)
+
+
 def out() -> Console:
     """The console for results; plain text in a pipe, colours by NO_COLOR and the terminal."""
     from rich.console import Console

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, Seed, bar, example, out, print_json
+from slackwater.cli.console import Json, Seed, bar, example, need_matplotlib, out, print_json
 
 if TYPE_CHECKING:
     from slackwater.lab.experiment import Findings
@@ -24,13 +24,7 @@ _CORES = 2  # each runs one replay at a time
 @app.callback()
 def _lab() -> None:
     """Refuse early what cannot be drawn."""
-    from importlib.util import find_spec
-
-    from slackwater.errors import SlackwaterError
-
-    if find_spec("matplotlib") is None:
-        msg = "the lab draws with matplotlib, which is not installed: pip install 'slackwater[lab]'"
-        raise SlackwaterError(msg)
+    need_matplotlib("the lab draws")
 
 
 @app.command("list", epilog=example("slackwater lab list --json"))

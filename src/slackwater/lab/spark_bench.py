@@ -39,14 +39,20 @@ class Setting:
     at_most = at_least
 
     def files(
-        self, name: str, streams: str, rows: int, per_file: int, rate_per_s: int, keys: int
+        self,
+        name: str,
+        streams: str,
+        rows: int,
+        per_file: int,
+        rate_per_s: int,
+        keys: int,
+        mean_delay_ms: float = 200,
     ) -> Path:
         """Parquet files of disordered streams, made once."""
         folder = self.folder / name
         for i, stream in enumerate(streams if not folder.exists() else ""):
-            table = uniform_keys(
-                rows, seed=len(streams) * self.seed + i, rate_per_s=rate_per_s, keys=keys
-            )
+            seed = len(streams) * self.seed + i
+            table = uniform_keys(rows, seed, rate_per_s, keys, mean_delay_ms=mean_delay_ms)
             own = folder / stream
             own.mkdir(parents=True)
             for column in ("ts", "arrival"):

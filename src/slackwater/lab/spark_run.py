@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from slackwater.goal import Slack
+from slackwater.goal import Recall, Slack
 from slackwater.joining import join
 from slackwater.query import Stream
 
@@ -39,6 +39,8 @@ class Plan:
     most_files: int | None = None  # of each stream
     keep: bool = True  # whether workers keep engines alive
     cores: int = 2
+    recall: float | None = None  # ask Slackwater for it, instead of the fixed slack
+    arrival: str | None = None  # the column; else rows arrive as Spark reads them
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Outcome:
     batches: list[tuple[int, int]]  # rows and ms of each micro-batch
     state_bytes: int
     stored: int
+    slack_ms: float = 0.0  # mean K of Slackwater over the micro-batches
 
     def steady(self, skip: int = 2) -> float:
         """Rows per second without the first micro-batches."""
@@ -97,6 +100,7 @@ def run(plan: Plan) -> Outcome:
         [(p.numInputRows, p.durationMs["triggerExecution"]) for p in progress],
         max((row["state_bytes"] for row in known), default=0),
         max((row["stored"] + row["buffered"] for row in known), default=0),
+        sum(row["slack"] for row in known) / max(len(known), 1),
     )
     spark.stop()
     return outcome
@@ -119,8 +123,9 @@ def _slackwater(plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
     from slackwater.spark.api import Options, stream  # noqa: PLC0415
 
     streams = [Stream(name, ts="ts", window=plan.window_ms) for name in plan.streams]
-    query = join(*streams, on="k", goal=Slack(plan.slack_ms), select="count" if plan.count else "*")
-    return stream(query, sources, Options(at_end="flush", keep=plan.keep))
+    goal = Slack(plan.slack_ms) if plan.recall is None else Recall(plan.recall)
+    query = join(*streams, on="k", goal=goal, select="count" if plan.count else "*")
+    return stream(query, sources, Options(plan.arrival, at_end="flush", keep=plan.keep))
 
 
 def _native(spark: SparkSession, plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
