@@ -94,11 +94,13 @@ $(PEERS)/%/.installed:
 	@"$(PEERS)/$*/bin/python" -m pip install --quiet --disable-pip-version-check "$(PACKAGE)"
 	@touch "$@"
 
-trust: setup ## Every property with 20,000 examples, 20 kills per case, all of tests/spark on Connect (long)
+trust: setup ## Every property with 20,000 examples, 20 kills per case, a cluster, all of tests/spark on Connect (long)
 	@echo "trust: every property, 20,000 examples each"
 	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m trust tests
 	@echo "trust: restarts, with 20 kills of the driver in each case"
 	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_restart.py
+	@echo "trust: a cluster whose driver, executor and worker are killed"
+	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_cluster.py
 	@echo "trust: the Spark suite on Spark Connect"
 	@SLACKWATER_CONNECT=1 $(PYTEST) tests/spark
 

@@ -1,9 +1,12 @@
 """What cannot work is said in `Query.stream`, before anything runs."""
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.sql import functions as F
 
 import slackwater as sw
+from slackwater.spark.session import cores_of
 from spark.streams import pair, pair_query, source, write
 
 COLUMNS = "ts long, k long, v double"
@@ -93,6 +96,13 @@ def test_the_session_is_checked(spark, streaming):
             refused(query, inputs, sw.SparkError, message)
         finally:
             spark.conf.set(name, before)
+
+
+def test_a_cluster_is_not_asked_for_cores_that_have_not_come_yet():
+    masters = {"local[3]": 3, "local[3,2]": 3, "spark://there:7077": None, "yarn": None}
+    masters["local-cluster[2,1,1024]"] = None
+    for master, cores in masters.items():
+        assert cores_of(SimpleNamespace(conf={"spark.master": master})) == cores
 
 
 def test_a_row_that_is_too_large_is_refused_with_its_size(spark):

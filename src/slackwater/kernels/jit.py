@@ -8,15 +8,18 @@ reference counting is off.
 
 Numba caches beside the module. Where that folder is read-only (a system-wide install) it falls
 back to the user's cache folder by itself; where neither is writable it would raise at import, so
-caching is then left out: slower to start, never broken.
+caching is then left out: slower to start, never broken. In a zip or wheel `archive` says where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
+
+from slackwater.kernels.archive import LOCATOR, is_archived
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -24,9 +27,24 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 def _compiled(function: Kernel, **options: Any) -> Kernel:
     jit = numba.njit
     try:
-        return jit(cache=True, error_model="python", nogil=True, _nrt=False, **options)(function)  # type: ignore[no-any-return]
+        with _cache_of(function):
+            return jit(cache=True, error_model="python", nogil=True, _nrt=False, **options)(  # type: ignore[no-any-return]
+                function
+            )
     except RuntimeError:  # numba: "cannot cache function: no locator available"
         return jit(error_model="python", nogil=True, _nrt=False, **options)(function)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _cache_of(function: Kernel) -> Iterator[None]:
+    """Numba looks for the cache when it decorates; what others decorate is not our concern."""
+    before = numba.config.CACHE_LOCATOR_CLASSES
+    if is_archived(function):
+        numba.config.CACHE_LOCATOR_CLASSES = LOCATOR
+    try:
+        yield
+    finally:
+        numba.config.CACHE_LOCATOR_CLASSES = before
 
 
 def kernel(function: Kernel) -> Kernel:

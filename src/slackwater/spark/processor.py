@@ -1,14 +1,15 @@
 """The operator behind the shuffle as Spark knows it; what it does is in `operator`.
 
 When a query starts, Spark makes a Python process beside the driver only to ask which state there
-will be. So this module and a pickled processor are light: neither imports numba.
+will be. So this module and a pickled processor are light: neither imports numba. That process does
+not get what `spark-submit --py-files` brings, so the classes themselves travel with the processor.
 """
 
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -34,6 +35,7 @@ class ShardProcessor(StatefulProcessor):
         header = handle.getValueState("header", "data binary")
         chunks = handle.getMapState("chunks", "name string", "data binary")
         self._state = handle, header, chunks
+        self._made: Operator | None = None
 
     def handleInputRows(  # noqa: N802
         self,
@@ -56,11 +58,12 @@ class ShardProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held that needs closing."""
 
-    @cached_property
+    @property
     def _operator(self) -> Operator:
         from slackwater.spark.operator import Operator  # noqa: PLC0415  see above
 
-        return Operator(pickle.loads(self._pickled), *self._state)
+        self._made = self._made or Operator(pickle.loads(self._pickled), *self._state)
+        return self._made
 
 
 class GatherProcessor(StatefulProcessor):
@@ -72,6 +75,7 @@ class GatherProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before anything else."""
         self._state = handle.getValueState("gathered", "data binary")
+        self._made: Gathering | None = None
 
     def handleInputRows(  # noqa: N802
         self,
@@ -85,8 +89,12 @@ class GatherProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held that needs closing."""
 
-    @cached_property
+    @property
     def _gathering(self) -> Gathering:
         from slackwater.spark.gather import Gathering  # noqa: PLC0415  see above
 
-        return Gathering(pickle.loads(self._pickled), self._state)
+        self._made = self._made or Gathering(pickle.loads(self._pickled), self._state)
+        return self._made
+
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]

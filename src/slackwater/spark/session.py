@@ -73,10 +73,17 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def cores_of(spark: SparkSession) -> int | None:
-    """How many tasks can run at once; None: nobody says."""
+    """How many tasks can run at once; None: nobody says.
+
+    Of a cluster nobody can say it yet: executors come after the driver, and Spark then tells 2.
+    """
+    master = str(spark.conf.get("spark.master", ""))
+    if not re.match(r"local(\[|$)", master):
+        return None
+    threads = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", master)
+    if threads:
+        return int(threads[1])
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001  a Spark Connect client has no context, and says so in its way
-        pass
-    master = re.fullmatch(r"local\[(\d+)(?:,\d+)?\]", str(spark.conf.get("spark.master", "")))
-    return int(master[1]) if master else None
+        return None
