@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from slackwater.goal import Recall, Slack
 from slackwater.joining import join
-from slackwater.query import Stream
+from slackwater.query import Late, Select, Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,7 @@ class Plan:
     cores: int = 2
     recall: float | None = None  # ask Slackwater for it, instead of the fixed slack
     arrival: str | None = None  # the column; else rows arrive as Spark reads them
+    late: Late = "count"  # what Slackwater does with results of late events
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def _slackwater(plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
 
     streams = [Stream(name, ts="ts", window=plan.window_ms) for name in plan.streams]
     goal = Slack(plan.slack_ms) if plan.recall is None else Recall(plan.recall)
-    query = join(*streams, on="k", goal=goal, select="count" if plan.count else "*")
+    select: Select = "count" if plan.count else "*"
+    query = join(*streams, on="k", goal=goal, select=select, late=plan.late)
     return stream(query, sources, Options(plan.arrival, at_end="flush", keep=plan.keep))
 
 

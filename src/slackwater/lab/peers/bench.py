@@ -85,6 +85,8 @@ def _recall(setting: Setting) -> Iterator[Line]:
     yield Line("recall: delay that is set", load.slack_ms, "ms")
     plan = replace(_plan(load, "slackwater", 1), arrival="arrival")
     yield _share("slackwater", in_own_process(plan).results, truth)
+    late = in_own_process(replace(plan, late="emit")).results
+    yield _share("slackwater, late results too", late, truth)
     yield _share("spark native", in_own_process(_plan(load, "native rocksdb", 1)).results, truth)
     for peer in _peers():
         if peer in ("flink", "pathway"):

@@ -12,7 +12,9 @@ from slackwater.lab.figures import Line, amount
 _OURS, _OTHER, _AT_REST = "#1f5fbf", "#9aa7b5", "#dcdcdc"
 _TEXT, _SOFT = "#333333", "#777777"
 _NAMES = {
-    "slackwater": "Slackwater on Spark", "spark native": "Spark's own join",
+    "slackwater": "Slackwater on Spark",
+    "slackwater, late results too": "Slackwater, late results too",
+    "spark native": "Spark's own join",
     "flink": "Flink SQL interval join", "pathway": "Pathway interval join",
     "duckdb": "DuckDB, at rest", "polars": "Polars, at rest",
 }  # fmt: skip
