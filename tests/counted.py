@@ -41,7 +41,7 @@ def pytest_runtest_call(item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if False:
+    if profiles.PROFILE != "trust":
         return
     ended = [r for o in ("passed", "failed") for r in terminalreporter.stats.get(o, [])]
     rows = [(r.nodeid, r.outcome, dict(r.user_properties)) for r in ended]

@@ -15,6 +15,7 @@ import pytest
 
 import naive_aggregates
 import naive_windows
+import profiles
 import slackwater as sw
 from helpers import COLUMNS, NAMES, emitted, engine_run, true_results
 from naive import Tuples
@@ -24,7 +25,8 @@ from property.test_aggregates import in_turn, query_of, rows_of, tables_of
 from property.test_windows import asked as window_query
 from property.test_windows import table_of
 
-AT_ONCE = 1_000
+AT_ONCE = 5_000
+TIMES = 4 if profiles.PROFILE == "trust" else 1  # together 100,000 cases
 pytestmark = pytest.mark.differential
 
 
@@ -136,7 +138,7 @@ def test_joins(check, windows):
         lambda rng: case_of(rng.randbytes(SIZE), windows, "complete", SQL_KINDS),
         [lambda case: sorted(emitted(engine_run(case), case.m)), true_results],
         joins_by_sql,
-        examples(0.5 if windows == "time" else 0.25),
+        TIMES * examples(0.25 if windows == "time" else 0.125),
     )
 
 
@@ -201,7 +203,7 @@ def test_aggregates_over_joined_windows(check):
     def oracle(case):
         return exact(naive_aggregates.told(in_turn(case.asked, case.events), case.asked)[0])
 
-    check(aggregate_case, [engine, oracle], aggregates_by_sql, examples(0.5))
+    check(aggregate_case, [engine, oracle], aggregates_by_sql, TIMES * examples(0.25))
 
 
 # ---- windows of one stream
@@ -287,4 +289,4 @@ def test_windows_of_one_stream(check):
     def same(found, expected):
         return found.shape == expected.shape and np.allclose(found, expected, 1e-9, 1e-9)
 
-    check(window_case, [engine], windows_by_sql, examples(0.5), same)
+    check(window_case, [engine], windows_by_sql, TIMES * examples(0.5), same)
