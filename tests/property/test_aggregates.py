@@ -108,7 +108,8 @@ def test_what_is_told_is_what_enumerating_all_results_gives(case):
             assert row["completeness"] == 1.0
 
 
-KINDS = st.sampled_from([None, "delays", "aema", "svi", "mlp", "mlp-elbo"])
+ON_SHARDS = [None, "delays", "svi", "mlp", "mlp-elbo"]  # aema goes by the order of arrival
+KINDS = st.sampled_from([*ON_SHARDS, "aema"])
 
 
 @pytest.mark.determinism
@@ -133,7 +134,7 @@ def test_cuts_and_restarts_change_nothing(case, kind, cuts, restored_at):
 
 @pytest.mark.determinism
 @tried(0.1)
-@given(cases(), KINDS, st.integers(1, 8))
+@given(cases(), st.sampled_from(ON_SHARDS), st.integers(1, 8))
 def test_shards_add_up_to_the_whole(case, kind, shards):
     asked, events = case
     query, tables = query_of(asked, compensate=kind), tables_of(asked, events)
