@@ -119,7 +119,7 @@ def on_cluster(case, sizes, shards, seed, **options):
 
 
 @pytest.mark.determinism
-@tried(0.05)
+@tried(0.02)
 @given(cases(windows="mixed"), CUTS, st.integers(0, 99))
 def test_one_shard_on_swapping_workers_is_the_engine(case, sizes, seed):
     expected = Counter(rows_of(engine_run(case, late="emit").results))
@@ -128,7 +128,7 @@ def test_one_shard_on_swapping_workers_is_the_engine(case, sizes, seed):
 
 
 @pytest.mark.determinism
-@tried(0.05)
+@tried(0.02)
 @given(cases(slack="complete", options=False), CUTS, st.integers(1, 8), st.integers(0, 99))
 def test_complete_slack_gives_the_exact_join_on_any_number_of_shards(case, sizes, shards, seed):
     expected = Counter(rows_of(engine_run(case).results))
@@ -140,7 +140,7 @@ def test_complete_slack_gives_the_exact_join_on_any_number_of_shards(case, sizes
 
 
 @pytest.mark.determinism
-@tried(0.05)
+@tried(0.02)
 @given(cases(), CUTS, CUTS, st.integers(1, 8))
 def test_shards_give_the_same_whatever_the_batches_and_workers(case, sizes, others, shards):
     found, first = on_cluster(case, sizes, shards, seed=1, late="emit")
