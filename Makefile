@@ -94,9 +94,11 @@ $(PEERS)/%/.installed:
 	@"$(PEERS)/$*/bin/python" -m pip install --quiet --disable-pip-version-check "$(PACKAGE)"
 	@touch "$@"
 
-trust: setup ## Every property with 20,000 examples, 20 kills per case, a cluster, all of tests/spark on Connect (long)
-	@echo "trust: every property, 20,000 examples each"
-	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m trust tests
+# New cases every day; `make trust SEED=...` repeats those of another.
+trust: SEED ?= $(shell date +%Y%m%d)
+trust: setup ## Every property many times over, 20 kills per case, a cluster, all of tests/spark on Connect (long)
+	@echo "trust: every property, up to 20,000 examples each, seed $(SEED)"
+	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m "trust or determinism" --hypothesis-seed=$(SEED) tests
 	@echo "trust: restarts, with 20 kills of the driver in each case"
 	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_restart.py
 	@echo "trust: a cluster whose driver, executor and worker are killed"

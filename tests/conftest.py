@@ -12,6 +12,8 @@ import profiles
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parent.parent / "shared"
 
+pytest_plugins = ["counted"]
+
 MARKER_OF_FOLDER = {"property": "trust", "spark": "spark"}
 
 for name, count in profiles.EXAMPLES.items():

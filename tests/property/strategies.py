@@ -16,7 +16,6 @@ from naive import Event, Tuples
 CASES = {"ci": 800, "nojit": 30, "trust": 20_000}[profiles.PROFILE]
 
 KINDS = ("key", "cross", "star", "chain", "keys", "theta", "key and theta", "function", "vectors")
-EQUI = ("key", "star", "chain", "keys")
 
 _STREAMS = (2, 2, 2, 2, 3, 3, 3, 4, 4, 5)
 _MOST_EVENTS = {1: 24, 2: 24, 3: 24, 4: 24, 5: 20}  # the oracle tries all combinations
@@ -29,15 +28,18 @@ _LEADS = (0, 0, 0, 0, 3, 9, 40)
 
 _HEAD = 20
 _PER_EVENT = 4
-_SIZE = _HEAD + _PER_EVENT * max(_MOST_EVENTS.values())
-_BYTES = st.binary(min_size=_SIZE, max_size=_SIZE)
+SIZE = _HEAD + _PER_EVENT * max(_MOST_EVENTS.values())
+_BYTES = st.binary(min_size=SIZE, max_size=SIZE)
+
+
+def examples(fraction=1.0):
+    """How many cases a property tries."""
+    return max(1, round(CASES * fraction))
 
 
 def tried(fraction=1.0):
-    """Settings: how many cases a property tries; all of them in trust, however slow it is."""
-    if profiles.PROFILE == "trust":
-        fraction = 1.0
-    return settings(max_examples=max(1, round(CASES * fraction)))
+    """`examples`, as settings."""
+    return settings(max_examples=examples(fraction))
 
 
 def _events(head, body, m, keys):
@@ -71,7 +73,8 @@ def _window(choice, byte):
     return Tuples(1 + byte % 5) if choice else byte % 31
 
 
-def _case(data, windows, slack, kinds, options):
+def case_of(data, windows="time", slack="any", kinds=KINDS, options=True):
+    """The query and arrivals that `SIZE` bytes stand for; see `cases`."""
     head, body = data[:_HEAD], data[_HEAD:]
     m = _STREAMS[head[0] % len(_STREAMS)]
     events = _events(head[1:5], body, m, keys=1 + head[5] % (4 if m == 2 else 2))
@@ -112,7 +115,7 @@ def cases(draw, windows="time", slack="any", kinds=KINDS, options=True):
     or "complete" (no smaller than every delay); `options` varies bounds, slide, overdue and
     late_probe.
     """
-    return _case(draw(_BYTES), windows, slack, kinds, options)
+    return case_of(draw(_BYTES), windows, slack, kinds, options)
 
 
 def _stage(data, streams):

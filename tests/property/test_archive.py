@@ -38,6 +38,7 @@ def archived(query, batch, sizes, restarts, **options):
     return answers(archive.engine, [*outputs, archive.engine.flush()])
 
 
+@pytest.mark.determinism
 @tried(0.2)
 @given(cases(windows="mixed"), st.sampled_from(["*", "count"]), CUTS, RESTARTS, CHUNK_BYTES)
 def test_restarts_from_chunks_change_no_answer(case, select, sizes, restarts, size):
@@ -49,6 +50,7 @@ def test_restarts_from_chunks_change_no_answer(case, select, sizes, restarts, si
     assert again == fed(query, batch)
 
 
+@pytest.mark.determinism
 @tried(0.2)
 @given(
     cases(kinds=("key", "keys")),

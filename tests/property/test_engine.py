@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from slackwater.stats.statistics import Statistics
 CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=8)
 
 
+@pytest.mark.determinism
 @tried(0.25)
 @given(cases(windows="mixed"), CUTS)
 def test_any_batch_cut_gives_the_same_results_slack_and_metrics(case, sizes):
@@ -24,6 +26,7 @@ def test_any_batch_cut_gives_the_same_results_slack_and_metrics(case, sizes):
     assert fed(query, batch, sizes) == fed(query, batch)
 
 
+@pytest.mark.determinism
 @tried(0.1)
 @given(cases(windows="mixed"), CUTS)
 def test_any_restart_gives_the_same_results_slack_and_metrics(case, sizes):
@@ -54,6 +57,7 @@ class Scripted:
         assert state == {}
 
 
+@pytest.mark.determinism
 @tried(0.1)
 @given(
     cases(), CUTS, st.lists(st.integers(0, 40), min_size=2, max_size=5), st.sampled_from([1, 3, 10])

@@ -28,6 +28,7 @@ GOALS = {
 }
 
 
+@pytest.mark.determinism
 @pytest.mark.parametrize("name", GOALS)
 @tried(0.02)
 @given(cases(windows="mixed"), CUTS)
@@ -43,6 +44,7 @@ def test_cuts_and_restarts_change_nothing(name, case, sizes):
     assert fed(query, batch, sizes, restart=True) == whole
 
 
+@pytest.mark.differential
 @tried(0.25)
 @given(cases(windows="mixed"))
 def test_without_synchronizer_events_are_joined_as_they_come(case):

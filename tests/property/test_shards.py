@@ -1,5 +1,8 @@
 """Shards that are told the local times of all streams do together what one engine does."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,18 +20,22 @@ from helpers import (
 )
 from naive import pipeline
 from property.strategies import cases, largest_delay, tried
+from property.test_goals import GOALS
+from property.test_shedding import SHEDDING, overloaded
 
-KEYS = ("key", "keys")
-COUNTS = st.sampled_from([2, 3, 7])
+pytestmark = pytest.mark.determinism
+
+KEYS = ("key", "keys", "key and theta")
+COUNTS = st.integers(1, 8)
 CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=8)
 SILENCE = st.sampled_from([None, None, 1, 5, 20, 60])
 
 
-def run(case, arriving, sizes=(10**6,), idle_after=None, **options):
+def run(case, arriving, idle_after=None, **options):
     """The answers of one shard."""
     query = engine_query(case, **options)
     batch = shard_batch(case, arriving)
-    return fed(query, batch, sizes, common_clock=True, idle_after=idle_after)
+    return fed(query, batch, common_clock=True, idle_after=idle_after)
 
 
 def metrics(answer):
@@ -40,6 +47,7 @@ def together(case, answers):
     return sorted(result for answer in answers for result in members(answer[0], case.m))
 
 
+@pytest.mark.differential
 @tried(0.3)
 @given(cases(slack="complete", kinds=KEYS), COUNTS)
 def test_complete_slack_gives_exactly_the_true_results_over_any_number_of_shards(case, n):
@@ -48,8 +56,9 @@ def test_complete_slack_gives_exactly_the_true_results_over_any_number_of_shards
     assert sum(metrics(part).late_kept + metrics(part).late_dropped for part in parts) == 0
 
 
+@pytest.mark.differential
 @tried(0.3)
-@given(cases(slack="complete", kinds=("cross", "theta", "vectors")), COUNTS)
+@given(cases(slack="complete", kinds=("cross", "theta", "function", "vectors")), COUNTS)
 def test_one_stream_split_and_the_others_replicated_give_exactly_the_true_results(case, n):
     parts = [run(case, arriving) for arriving in shards(case, n, replicate)]
     assert together(case, parts) == true_results(case)
@@ -69,6 +78,7 @@ def test_any_slack_produces_or_counts_as_lost_every_true_result(case, n, idle_af
     assert set(results) <= set(true)
 
 
+@pytest.mark.differential
 @tried(0.3)
 @given(cases(kinds=KEYS), COUNTS, SILENCE)
 def test_each_shard_is_the_oracles_pipeline_on_a_common_clock(case, n, idle_after):
@@ -82,12 +92,35 @@ def test_each_shard_is_the_oracles_pipeline_on_a_common_clock(case, n, idle_afte
         assert [e[:2] for e in zip(*said, strict=True)] == [(e.stream, e.ts) for e, _ in late]
 
 
-@tried(0.2)
-@given(cases(kinds=KEYS), COUNTS, SILENCE, CUTS)
-def test_any_batch_cut_gives_each_shard_the_same_answers(case, n, idle_after, sizes):
+def unaffected(query, case, n, sizes, restart, **options):
+    """Cuts and restarts change nothing that a shard says."""
     for arriving in shards(case, n):
-        whole = run(case, arriving, idle_after=idle_after)
-        assert run(case, arriving, sizes, idle_after) == whole
+        batch = shard_batch(case, arriving)
+        whole = fed(query, batch, common_clock=True, **options)
+        assert fed(query, batch, sizes, restart, common_clock=True, **options) == whole
+
+
+@tried(0.2)
+@given(cases(kinds=KEYS), COUNTS, SILENCE, CUTS, st.booleans())
+def test_cuts_and_restarts_change_no_answer_of_a_shard(case, n, idle_after, sizes, restart):
+    unaffected(engine_query(case), case, n, sizes, restart, idle_after=idle_after)
+
+
+@tried(0.1)
+@given(cases(kinds=KEYS), st.sampled_from(sorted(GOALS)), COUNTS, CUTS, st.booleans())
+def test_nor_do_they_with_any_goal(case, name, n, sizes, restart):
+    if name.startswith("late-degree"):
+        case = case._replace(
+            events=[e for e in case.events if e.stream < 2], windows=case.windows[:2], kind="key"
+        )
+    unaffected(replace(engine_query(case), goal=GOALS[name]), case, n, sizes, restart)
+
+
+@tried(0.1)
+@given(cases(kinds=KEYS), SHEDDING, st.sampled_from([50.0, 400.0]), COUNTS, CUTS, st.booleans())
+def test_nor_do_they_under_overload(case, kind, budget, n, sizes, restart):
+    case = case._replace(late_probe="none")
+    unaffected(engine_query(case, shed=overloaded(kind, budget)), case, n, sizes, restart)
 
 
 @tried(0.3)

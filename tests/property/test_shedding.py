@@ -2,6 +2,7 @@
 
 from math import prod
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def oracle(case, ages):
             yield r
 
 
+@pytest.mark.differential
 @tried(0.5)
 @given(cases(), BITS)
 def test_only_the_chosen_basic_windows_are_harvested(case, bits):
@@ -159,6 +161,7 @@ def test_what_is_made_under_overload_is_true_and_all_is_accounted_for(case, kind
     assert run.metrics.produced == len(made)
 
 
+@pytest.mark.determinism
 @tried(0.25)
 @given(cases(), SHEDDING, st.sampled_from([50.0, 400.0, 3000.0]), CUTS)
 def test_cuts_and_restarts_change_nothing_under_overload(case, kind, budget, sizes):

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,8 @@ def tables(condition, events):
     return found
 
 
+@pytest.mark.differential
+@pytest.mark.determinism
 @tried(0.5)
 @given(cases(), st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans())
 def test_any_cut_and_restart_gives_the_true_results_and_the_reasons_of_the_rest(

@@ -1,13 +1,18 @@
-"""The engine of windows: any cut into batches and any restore give the same."""
+"""The engine of windows: any cut into batches, any restore and any shards give the same."""
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import slackwater as sw
+from property.strategies import tried
 from property.test_windows import EVENTS, asked, table_of, windows
 from slackwater.engine.replay import recorded
 from slackwater.engine.window_engine import WindowEngine
+
+pytestmark = pytest.mark.determinism
 
 GOALS = st.one_of(
     st.builds(sw.Slack, st.integers(0, 30)),
@@ -42,12 +47,14 @@ def shown(engine, outputs):
     )
 
 
+@tried(0.15)
 @given(EVENTS, windows(), GOALS, st.booleans(), st.integers(1, 9), st.booleans())
 def test_cuts_and_restores_change_nothing(events, case, goal, grouped, cut, restored):
     query = asked(case[0], goal, grouped)
     unaffected(query, events, cut, restored)
 
 
+@tried(0.15)
 @given(EVENTS, windows().filter(lambda case: not case[3]), ERRORS, st.integers(1, 9), st.booleans())
 def test_nor_do_they_with_an_error_bound(events, case, goal, cut, restored):
     unaffected(asked(case[0], goal, grouped=False), events, cut, restored)
@@ -66,3 +73,18 @@ def unaffected(query, events, cut, restored):
             engine = WindowEngine.restore(engine.snapshot(), query, schemas)
     outputs.append(engine.flush())
     assert shown(engine, outputs) == expected
+
+
+@tried(0.15)
+@given(EVENTS, windows(), st.integers(1, 8), st.integers(1, 9))
+def test_groups_may_be_spread_over_any_number_of_shards(events, case, shards, cut):
+    query = asked(case[0], sw.Slack(60), grouped=True)  # no delay is longer
+    table = table_of(events, "int64")
+    whole = query.replay(table).results.to_pylist()
+    for shard in range(shards):
+        own = table.filter(np.array(table["k"]) % shards == shard)
+        batch, _ = recorded(query, {"s": own}, None)
+        engine = WindowEngine(query, {"s": own.schema})
+        outputs = [*map(engine.feed, batch.slices(cut)), engine.flush()]
+        found = [row for output in outputs for row in output.table.to_pylist()]
+        assert found == [row for row in whole if row["k"] % shards == shard]
