@@ -15,7 +15,7 @@ from slackwater.engine.snapshot import restore
 
 R, S = sw.Stream("r", "t"), sw.Stream("s", "t")
 slow = pytest.mark.skipif(
-    profiles.PROFILE == "nojit", reason="simulations are for compiled kernels"
+    profiles.PLAIN, reason="simulations are for compiled kernels"
 )
 
 

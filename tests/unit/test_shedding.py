@@ -20,7 +20,7 @@ from slackwater.shedding import setting
 from slackwater.shedding.memory import ages_kept
 
 slow = pytest.mark.skipif(
-    profiles.PROFILE == "nojit", reason="simulations are for compiled kernels"
+    profiles.PLAIN, reason="simulations are for compiled kernels"
 )
 
 

@@ -14,7 +14,7 @@ from slackwater.lab.kim import SHAPES, drops, times
 from slackwater.windows.errors import Errors, Watched
 
 compiled = pytest.mark.skipif(
-    profiles.PROFILE == "nojit", reason="too many events for kernels as plain Python"
+    profiles.PLAIN, reason="too many events for kernels as plain Python"
 )
 S = sw.Stream("s", ts="t")
 N = {"n": sw.count()}
