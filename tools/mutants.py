@@ -12,6 +12,7 @@ kernels run as plain Python, and a mutant meets only the tests that run its line
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -21,9 +22,10 @@ import signal
 import sys
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from types import CodeType
@@ -37,7 +39,12 @@ from mutations import GROUPS, ROOT, SOURCE, Mutant, mutated, population, told
 BUILD = ROOT / "build" / "mutants"  # cosmic-ray, and what the last run found
 OUTCOMES = BUILD / "outcomes.jsonl"
 TESTS = ["tests/golden", "tests/unit", "tests/property"]
-SLOWEST = 10.0  # seconds of processor time; a test that takes longer is left out
+# Tests of tools, pages and experiments: they run everything, and look at something else.
+FAR = (
+    "api_page archive concepts ensure_chromium ensure_java lab_data memory oracle pecj_lab picture"
+)
+FAR += " prometheus security telling"
+ENOUGH = 12.0  # seconds of processor time: the slowest tests of a mutant are left out beyond this
 PRELOADED = ("numba", "pandas", "pyarrow.compute", "hypothesis.strategies", "sqlglot", "duckdb")
 # pytest would have rewritten what is preloaded.
 QUIET = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
@@ -80,11 +87,11 @@ class Chosen:
 
 
 def forked(work: Callable[[], int]) -> int:
-    """The exit status of `work` in a process of its own, negative if a signal ended it."""
+    """Start `work` in a process of its own; its number."""
     child = os.fork()
     if child == 0:
         leave(work)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return child
 
 
 def leave(work: Callable[[], int]) -> NoReturn:
@@ -129,8 +136,15 @@ class Selection:
         running = set(lines.get(mutant.line, [])) & set(self.seconds)
         if not running and "" in lines.get(mutant.line, []):
             running = {test for tests in lines.values() for test in tests} & set(self.seconds)
-        quick = sorted((self.seconds[test], test) for test in running)
-        return {test: cost for cost, test in quick if cost <= SLOWEST}
+        far = tuple(f"tests/unit/test_{name}.py" for name in FAR.split())
+        running = {test for test in running if not test.startswith(far)}
+        quick = sorted(running, key=lambda test: (self.seconds[test], test))
+        spent = itertools.accumulate(self.seconds[test] for test in quick)
+        return {
+            test: self.seconds[test]
+            for test, total in zip(quick, spent, strict=True)
+            if total <= ENOUGH
+        }
 
 
 def attempt(mutant: Mutant, tests: dict[str, float]) -> int:
@@ -143,7 +157,7 @@ def attempt(mutant: Mutant, tests: dict[str, float]) -> int:
             return compile(code, path, "exec", dont_inherit=True)
         return plain(loader, name)
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     signal.setitimer(signal.ITIMER_PROF, 30)  # until the first test
     signal.alarm(300)  # one that waits uses no processor time
@@ -156,15 +170,24 @@ def attempt(mutant: Mutant, tests: dict[str, float]) -> int:
     )
 
 
-def outcome(mutant: Mutant, tests: dict[str, float]) -> str:
-    """What became of a mutant."""
-    if not tests:
-        return "not run"
-    status = forked(lambda: attempt(mutant, tests))
-    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
-        msg = f"the tests of {mutant} were not found"
-        raise RuntimeError(msg)
-    return "survived" if status == 0 else "timed out" if status < 0 else "killed"
+def tried(sample: list[Mutant], selection: Selection, jobs: int) -> Iterator[tuple[Mutant, str]]:
+    """What becomes of each mutant, as it is known; `jobs` at a time."""
+    waiting, running = deque(sample), dict[int, Mutant]()
+    while waiting or running:
+        if waiting and len(running) < jobs:
+            mutant = waiting.popleft()
+            if tests := selection.of(mutant):
+                running[forked(partial(attempt, mutant, tests))] = mutant
+            else:
+                yield mutant, "not run"
+            continue
+        child, status = os.wait()
+        code = os.waitstatus_to_exitcode(status)
+        mutant = running.pop(child)
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+            msg = f"the tests of {mutant} were not found"
+            raise RuntimeError(msg)
+        yield mutant, "survived" if code == 0 else "timed out" if code < 0 else "killed"
 
 
 def interval(share: float, count: int) -> tuple[float, float]:
@@ -192,16 +215,22 @@ def table(sizes: dict[str, int], outcomes: dict[Mutant, str]) -> Iterator[str]:
             yield f"| {group} | {size} | {drawn} | {dead} | {alive} | {score} |"
 
 
-def drawn(everything: dict[str, list[Mutant]], size: int, seed: int) -> list[Mutant]:
-    """A sample of each group, in an order that leaves samples of all if the run is cut short."""
-    chance = random.Random(seed)
-    sample = [
-        mutant
-        for mutants in everything.values()
-        for mutant in chance.sample(mutants, min(size, len(mutants)))
-    ]
-    chance.shuffle(sample)
-    return sample
+def drawn(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
+    """A sample; a larger one of the same seed begins with it."""
+    order = random.Random(seed).sample(mutants, len(mutants))
+    return order[:size]
+
+
+def save(outcomes: dict[Mutant, str]) -> None:
+    """Leave the outcomes for `--again`."""
+    entries = [asdict(mutant) | {"outcome": what} for mutant, what in outcomes.items()]
+    OUTCOMES.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def saved() -> dict[Mutant, str]:
+    """The outcomes of the last run."""
+    entries = [json.loads(line) for line in OUTCOMES.read_text().splitlines()]
+    return {Mutant(**{k: v for k, v in e.items() if k != "outcome"}): e["outcome"] for e in entries}
 
 
 def main() -> int:
@@ -209,7 +238,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sample", type=int, default=100, help="mutants of each group")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--again", action="store_true", help="only survivors of the last run")
+    parser.add_argument("--measured", action="store_true", help="tests as the last run saw them")
     parser.add_argument("tests", nargs="*", default=TESTS, help="tests that mutants meet")
     asked = parser.parse_args()
     os.chdir(ROOT)
@@ -217,27 +248,24 @@ def main() -> int:
     os.environ |= {"NUMBA_DISABLE_JIT": "1", "SLACKWATER_PROFILE": "mutants"}
     for name in PRELOADED:
         import_module(name)
-    print("mutants: the tests without a mutant", flush=True)
-    if forked(lambda: measure(asked.tests)) != 0:
-        print("mutants: a test fails without a mutant", file=sys.stderr)
-        return 1
-    selection = Selection()
+    if not asked.measured:
+        _, status = os.waitpid(forked(partial(measure, asked.tests)), 0)
+        if status != 0:
+            print("mutants: a test fails without a mutant", file=sys.stderr)
+            return 1
+    print("mutants: what no test notices", flush=True)
     everything = {group: list(population(group)) for group in GROUPS}
-    outcomes: dict[Mutant, str] = {}
+    samples = [drawn(mutants, asked.sample, asked.seed) for mutants in everything.values()]
+    # One of each group at a time: a run that is cut short leaves samples of all.
+    sample = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant]
+    outcomes = saved() if asked.again else {}
     if asked.again:
-        for line in OUTCOMES.read_text().splitlines():
-            entry = json.loads(line)
-            what = entry.pop("outcome")
-            outcomes[Mutant(**entry)] = what
-    alive = [mutant for mutant, what in outcomes.items() if what in ALIVE]
-    for mutant in alive if asked.again else drawn(everything, asked.sample, asked.seed):
-        tests = selection.of(mutant)
-        if tests or not asked.again:
-            outcomes[mutant] = outcome(mutant, tests)
-        if outcomes[mutant] in ALIVE:
-            print(f"{outcomes[mutant]}: {told(mutant)}", flush=True)
-        entries = [asdict(mutant) | {"outcome": what} for mutant, what in outcomes.items()]
-        OUTCOMES.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+        sample = [mutant for mutant, what in outcomes.items() if what in ALIVE]
+    for mutant, what in tried(sample, Selection(), asked.jobs):
+        outcomes[mutant] = what
+        save(outcomes)
+        if what in ALIVE:
+            print(f"{what}: {told(mutant)}", flush=True)
     print("\n".join(table({group: len(found) for group, found in everything.items()}, outcomes)))
     return 0
 
