@@ -8,6 +8,7 @@ import slackwater as sw
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.goals.drop_ratio import Beyond, DropController, KimController, Period, Setting
 from slackwater.goals.error_bound import ErrorController
+from slackwater.kernels.histogram import BUCKETS, bucket_of, upper_edges
 from slackwater.kernels.records import NONE
 
 
@@ -72,12 +73,23 @@ def test_marks_stand_where_a_window_has_ended():
 # ---- how far behind the heartbeat should be
 
 
+def test_buckets_of_distances_are_exact_below_64_and_then_within_a_32nd():
+    edges = upper_edges()
+    assert edges[:67].tolist() == [*range(64), 65, 67, 69]
+    assert [bucket_of(number) for number in (-1, 0, 63, 64, 65, 66)] == [0, 0, 63, 64, 64, 65]
+    assert bucket_of(2**62) == BUCKETS - 1
+    for bucket in range(1, 64 + (53 - 6) * 32):  # up to 2**53, where floats begin to round
+        first, last = int(edges[bucket - 1]) + 1, int(edges[bucket])
+        assert bucket_of(first) == bucket_of(last) == bucket
+        assert last - first < max(1, first / 32)
+
+
 def test_a_distance_is_chosen_by_the_events_that_were_beyond_it():
-    beyond = Beyond(5)
-    for behind in ([5, 3, 2, 0, 0], [5, 0, 0, 0, 0]):  # events of a period by their distance
+    beyond = Beyond(3)
+    for behind in ([5, 3, 2], [5, 0, 0]):  # events of a period by their distance
         period = np.array(behind)
         beyond.learn(period, allowed=1.0)
-        assert period.tolist() == [0] * 5
+        assert period.tolist() == [0] * 3
     # beyond 0, 1, 2: first 5 2 0, then 0 0 0; on average, and of the squares
     state = {"periods": 2, "mean": [2.5, 1.0, 0.0], "square": [12.5, 2.0, 0.0]}
     assert beyond.state() == state
@@ -85,7 +97,7 @@ def test_a_distance_is_chosen_by_the_events_that_were_beyond_it():
     budgets = (12.5, 12.4, 5.0, 4.9, 1.0, 0.9)
     assert [beyond.within(budget, 20.0) for budget in budgets] == [0, 1, 1, 2, 2, None]
     assert beyond.within(5.0, 19.9) is None  # too little is known
-    resumed = Beyond(5)
+    resumed = Beyond(3)
     resumed.resume(state)
     assert resumed.state() == state
 
@@ -148,6 +160,18 @@ def test_the_share_that_may_be_dropped_follows_the_errors_of_100_windows():
     assert ratio_after(26) == pytest.approx(0.05 * 0.7)
     assert ratio_after(0, n=199) == pytest.approx(0.05 * 1.15)  # the count begins again
     assert ratio_after(0, bound=0.95) == 0.5  # never more than half
+
+
+def test_a_run_stops_behind_the_event_that_ends_a_period():
+    stage = HeartbeatStage()
+    first, end = stage.log.append(np.arange(5), np.zeros(5, int), [np.zeros(5, np.int32)])
+    stage.start(5)
+    stage.stop_at(2)
+    assert stage.run(first, end) == (2, True)
+    stage.stop_at(4)
+    assert stage.run(2, end) == (4, True)
+    stage.stop_at(None)
+    assert stage.run(4, end) == (5, False)
 
 
 def test_q1_the_largest_reading_of_the_last_30_seconds():

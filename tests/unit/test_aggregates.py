@@ -14,9 +14,7 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restore
 
 R, S = sw.Stream("r", "t"), sw.Stream("s", "t")
-slow = pytest.mark.skipif(
-    profiles.PLAIN, reason="simulations are for compiled kernels"
-)
+slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled kernels")
 
 
 def asked(**options):
