@@ -245,7 +245,9 @@ def main() -> int:
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "src"), str(BUILD / "tools")]
-    os.environ |= {"NUMBA_DISABLE_JIT": "1", "SLACKWATER_PROFILE": "mutants"}
+    # Those that are left meet more examples.
+    profile = "nojit" if asked.again else "mutants"
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "SLACKWATER_PROFILE": profile}
     for name in PRELOADED:
         import_module(name)
     if not asked.measured:
@@ -262,10 +264,11 @@ def main() -> int:
     if asked.again:
         sample = [mutant for mutant, what in outcomes.items() if what in ALIVE]
     for mutant, what in tried(sample, Selection(), asked.jobs):
-        outcomes[mutant] = what
-        save(outcomes)
+        if what != "not run" or not asked.again:  # it may be that only these tests do not run it
+            outcomes[mutant] = what
+            save(outcomes)
         if what in ALIVE:
-            print(f"{what}: {told(mutant)}", flush=True)
+            print(f"{outcomes[mutant]}: {told(mutant)}", flush=True)
     print("\n".join(table({group: len(found) for group, found in everything.items()}, outcomes)))
     return 0
 
