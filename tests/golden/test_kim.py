@@ -174,6 +174,19 @@ def test_a_run_stops_behind_the_event_that_ends_a_period():
     assert stage.run(4, end) == (5, False)
 
 
+@pytest.mark.parametrize("unit", [1, 10_000_000], ids=["buckets of one time", "wide buckets"])
+def test_forgetting_events_that_have_left_changes_nothing(unit):
+    plain, trimmed = HeartbeatStage(distance=9 * unit), HeartbeatStage(distance=9 * unit)
+    delays = np.random.default_rng(1).integers(0, 12, 60)
+    for ts in (unit * (np.arange(60) // 2 + 12 - delays)).tolist():
+        assert trimmed.arrive(ts) == plain.arrive(ts)
+        trimmed.log.trim(int(trimmed.waiting().min(initial=trimmed.log.end)))
+    plain.flush()
+    trimmed.flush()
+    assert trimmed.out.event.tolist() == plain.out.event.tolist()
+    assert (plain.dropped > 0, len(plain.out.event) > 3, trimmed.log.base > 0) == (True,) * 3
+
+
 def test_q1_the_largest_reading_of_the_last_30_seconds():
     # each tuple ends the extent (t - 30, t]
     readings = pa.table({"t": [0, 10, 29, 30, 31, 65], "value": [9, 1, 2, 3, 8, 4]})
