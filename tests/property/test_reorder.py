@@ -36,7 +36,7 @@ def test_events_leave_exactly_in_the_oracles_order(drawn):
     ]
 
 
-@tried()
+@tried(0.25)  # after each arrival it looks for all that waits
 @given(stages())
 def test_forgetting_events_that_have_left_changes_nothing(drawn):
     m, events, slack, options = drawn
