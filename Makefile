@@ -14,7 +14,7 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the steps share the machine and the compile cache
-.PHONY: help setup lint test test-main test-nojit demo bench peers trust audit clean
+.PHONY: help setup lint test test-main test-nojit demo bench peers trust mutants audit clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -105,6 +105,19 @@ trust: setup ## Every property many times over, 20 kills per case, a cluster, al
 	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_cluster.py
 	@echo "trust: the Spark suite on Spark Connect"
 	@SLACKWATER_CONNECT=1 $(PYTEST) tests/spark
+
+# cosmic-ray only lends its operators: it stays out of .venv, and its own runner's packages out of both.
+SEED ?= 0
+SAMPLE ?= 100
+MUTANT_TOOLS := build/mutants/tools
+
+$(MUTANT_TOOLS)/.installed: Makefile
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	  --target $(MUTANT_TOOLS) cosmic-ray==8.7.0 parso==0.8.7
+	@touch "$@"
+
+mutants: setup $(MUTANT_TOOLS)/.installed ## Change the source in SAMPLE places a package, by SEED, and see what no test notices (long)
+	@"$(BIN)/python" tools/mutants.py --seed $(SEED) --sample $(SAMPLE)
 
 # Not part of `make test`: it asks PyPI for advisories. What cannot be looked up counts as a failure.
 audit: ## Look up known vulnerabilities of the pinned packages (needs pip-audit and the network)

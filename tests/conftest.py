@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 import profiles
 
@@ -23,6 +23,8 @@ for name, count in profiles.EXAMPLES.items():
         deadline=None,  # the first example may compile a kernel
         derandomize=name != "trust",  # `make test` repeats itself; `make trust` looks for new cases
         print_blob=True,
+        # Of a mutant it only matters that some example fails, not which is the smallest.
+        phases=[Phase.explicit, Phase.generate] if name == "mutants" else list(Phase),
         # Kernels as plain Python are slow on purpose; the data is not at fault.
         suppress_health_check=[HealthCheck.too_slow],
     )

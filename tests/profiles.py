@@ -5,6 +5,7 @@ import os
 EXAMPLES = {
     "ci": 100,  # every run of the suite
     "nojit": 150,  # kernels as plain Python
+    "mutants": 15,  # `make mutants`, for each mutant
     "trust": 5_000,  # `make trust`; of cases of joins more, see property/strategies.py
 }
 
@@ -13,6 +14,7 @@ if PROFILE not in EXAMPLES:
     msg = f"SLACKWATER_PROFILE must be one of {', '.join(EXAMPLES)}, got {PROFILE!r}"
     raise ValueError(msg)
 
+PLAIN = PROFILE in ("nojit", "mutants")  # the kernels are plain Python, so slow
 MAX_EXAMPLES = EXAMPLES[PROFILE]
 
 

@@ -8,6 +8,7 @@ import slackwater as sw
 from slackwater.goals.choice import controller_for
 from slackwater.goals.late_degree import behind, quality, quality_curve
 from slackwater.goals.model import RecallModel
+from slackwater.goals.recall import Measured
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
@@ -80,6 +81,24 @@ def test_instant_requirement(gamma, wanted):
     results = Results(every=1, keep=9)
     results.produce(np.arange(3), np.arange(3), np.array([8, 9, 5]))
     assert manager.instant_requirement(results, clock=2) == pytest.approx(wanted)
+
+
+# ---- ours
+
+
+def test_what_the_last_period_left_over_may_be_lost_in_the_next():
+    # P = 40, L = 8, W = 2: three quarters of P are still judged, of which half is made up for
+    controller = controller_for(query(sw.Recall(0.75, over=40, every=8, granularity=1)))
+
+    def allowed(spent, margin=0.0, scale=1.0):
+        return controller._allowed(Measured(scale, margin, spent))
+
+    assert allowed(spent=0.25) == pytest.approx(0.25)
+    assert allowed(spent=0.0) == pytest.approx(0.25 + 3 / 8 * 0.25)
+    assert allowed(spent=0.5) == pytest.approx(0.25 - 3 / 8 * 0.25)
+    assert allowed(spent=1.0) == pytest.approx(0.025)  # a tenth, however much was overspent
+    assert allowed(spent=0.25, margin=2.0) == pytest.approx((1.25**0.5 - 1) ** 2)  # x + 2 √x = 1/4
+    assert allowed(spent=0.25, scale=2.0) == pytest.approx(0.125)  # twice what the model says
 
 
 # ---- baselines

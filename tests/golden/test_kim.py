@@ -1,9 +1,15 @@
 """Kim: heartbeats and window extents on examples that can be checked by eye."""
 
+import numpy as np
 import pyarrow as pa
+import pytest
 
 import slackwater as sw
 from slackwater.disorder.heartbeat import HeartbeatStage
+from slackwater.goals.drop_ratio import Beyond, DropController, KimController, Period, Setting
+from slackwater.goals.error_bound import ErrorController
+from slackwater.kernels.histogram import BUCKETS, bucket_of, upper_edges
+from slackwater.kernels.records import NONE
 
 
 def test_before_at_and_behind_the_heartbeat():
@@ -44,6 +50,148 @@ def test_adaptive_takes_the_mean_of_the_two_largest_delays():
     for ts in (100, 98, 110, 104, 112, 113):  # delays 0 2 0 6 0 0
         stage.arrive(ts)
     assert stage.slack == 4  # (6 + 2) / 2
+
+
+def marks(times, **options):
+    """Where marks stand when these times arrive."""
+    stage = HeartbeatStage(**options)
+    seen = []
+    for ts in times:
+        stage.arrive(ts)
+        seen += stage.out.ts[stage.out.event == NONE].tolist()
+    return seen
+
+
+def test_marks_stand_where_a_window_has_ended():
+    times = (5, 9, 10, 11, 20, 21, 29)
+    assert marks(times, slide=10, open_end=True) == [5, 10, 20]  # [0, 10) is over at 10
+    assert marks(times, slide=10) == [5, 11, 21]  # (0, 10] is over behind it
+    assert marks(times) == []  # nobody asked
+    assert marks((10, 7), distance=2) == [8]  # before what is dropped
+
+
+# ---- how far behind the heartbeat should be
+
+
+def test_buckets_of_distances_are_exact_below_64_and_then_within_a_32nd():
+    edges = upper_edges()
+    assert edges[:67].tolist() == [*range(64), 65, 67, 69]
+    assert [bucket_of(number) for number in (-1, 0, 63, 64, 65, 66)] == [0, 0, 63, 64, 64, 65]
+    assert bucket_of(2**62) == BUCKETS - 1
+    for bucket in range(1, 64 + (53 - 6) * 32):  # up to 2**53, where floats begin to round
+        first, last = int(edges[bucket - 1]) + 1, int(edges[bucket])
+        assert bucket_of(first) == bucket_of(last) == bucket
+        assert last - first < max(1, first / 32)
+
+
+def test_a_distance_is_chosen_by_the_events_that_were_beyond_it():
+    beyond = Beyond(3)
+    for behind in ([5, 3, 2], [5, 0, 0]):  # events of a period by their distance
+        period = np.array(behind)
+        beyond.learn(period, allowed=1.0)
+        assert period.tolist() == [0] * 3
+    # beyond 0, 1, 2: first 5 2 0, then 0 0 0; on average, and of the squares
+    state = {"periods": 2, "mean": [2.5, 1.0, 0.0], "square": [12.5, 2.0, 0.0]}
+    assert beyond.state() == state
+    # at worst, four deviations more: 2.5 + 4 * 2.5   1 + 4 * 1   0
+    budgets = (12.5, 12.4, 5.0, 4.9, 1.0, 0.9)
+    assert [beyond.within(budget, 20.0) for budget in budgets] == [0, 1, 1, 2, 2, None]
+    assert beyond.within(5.0, 19.9) is None  # too little is known
+    resumed = Beyond(3)
+    resumed.resume(state)
+    assert resumed.state() == state
+
+
+def test_what_varies_less_than_by_chance_is_taken_to_vary_by_chance():
+    beyond = Beyond(3)
+    for _ in range(2):
+        beyond.learn(np.array([0, 4, 0]), allowed=1.0)
+    assert [beyond.within(budget, 20.0) for budget in (12.0, 11.9)] == [0, 1]  # 4 + 4 * 2
+
+
+def test_the_past_reaches_back_30_periods_or_as_many_as_allow_50_drops():
+    for allowed, memory in ((10.0, 30), (1.0, 50), (0.0, 30)):
+        beyond = Beyond(2)
+        for _ in range(100):
+            beyond.learn(np.array([0, 0]), allowed)
+        beyond.learn(np.array([0, 600]), allowed)
+        assert beyond.state()["mean"][0] == pytest.approx(600 / memory)
+
+
+def test_the_budget_is_what_the_ratio_allows_by_the_end_of_the_next_period():
+    # a tenth of 100 + 100 events so far and of 100 more is 30; three of them are kept back
+    def setting(dropped, behind=(0, 0)):
+        controller = DropController(every=100, ratio=0.1)
+        controller.begin(100)
+        histogram = np.zeros(controller._beyond._mean.shape, np.int64)
+        histogram[: len(behind)] = behind
+        return controller.next_setting(Period(200, dropped, 7, histogram))
+
+    assert setting(dropped=29) == Setting(0, limit=27)
+    assert setting(dropped=30) == Setting(14, twice=True)  # nothing is left: twice the largest
+    # 4 are beyond 0, at worst 4 + 4 * 2 = 12 of a budget of 30 less what was dropped
+    assert setting(dropped=18, behind=(96, 4)) == Setting(0, limit=27)
+    assert setting(dropped=19, behind=(96, 4)) == Setting(1, limit=27)
+
+
+def test_kims_offset_moves_by_a_fiftieth_of_the_largest_distance():
+    controller = KimController(sw.DropRatio(0.1, heartbeat="mean"))
+    behind = np.ones(3, np.int64)
+    seen = [
+        controller.next_setting(Period(100, dropped, largest, behind)).offset
+        for dropped, largest in ((11, 100), (10, 100), (10, 101), (11, 51))
+    ]
+    assert seen == [2, 0, -3, -1]
+    assert behind.tolist() == [0, 0, 0]
+
+
+def test_the_share_that_may_be_dropped_follows_the_errors_of_100_windows():
+    right, wrong = np.zeros(1), np.ones(1)
+
+    def ratio_after(n_wrong, n=100, bound=0.1):
+        controller = ErrorController(sw.ErrorBound(bound, confidence=0.75))
+        for i in range(n):
+            controller.judge(wrong if i < n_wrong else right)
+        return controller.ratio
+
+    assert ratio_after(0, n=99) == 0.05  # half the bound, until 100 windows are settled
+    assert ratio_after(12) == pytest.approx(0.05 * 1.15)  # less than half of the 25 that may be
+    assert ratio_after(13) == ratio_after(25) == 0.05
+    assert ratio_after(26) == pytest.approx(0.05 * 0.7)
+    assert ratio_after(0, n=199) == pytest.approx(0.05 * 1.15)  # the count begins again
+    assert ratio_after(0, bound=0.95) == 0.5  # never more than half
+
+
+def test_a_run_stops_behind_the_event_that_ends_a_period():
+    stage = HeartbeatStage()
+    first, end = stage.log.append(np.arange(5), np.zeros(5, int), [np.zeros(5, np.int32)])
+    stage.start(5)
+    stage.stop_at(2)
+    assert stage.run(first, end) == (2, True)
+    stage.stop_at(4)
+    assert stage.run(2, end) == (4, True)
+    stage.stop_at(None)
+    assert stage.run(4, end) == (5, False)
+
+
+@pytest.mark.parametrize("far", [500, 5_000_000], ids=["buckets of one time", "wide buckets"])
+def test_forgetting_events_that_have_left_changes_nothing(far):
+    plain, trimmed = HeartbeatStage(), HeartbeatStage()
+
+    def arrive(ts):
+        left = plain.arrive(ts)
+        assert trimmed.arrive(ts) == left
+        return left
+
+    for ts in range(20):
+        arrive(ts)
+    trimmed.log.trim(int(trimmed.waiting().min(initial=trimmed.log.end)))
+    assert trimmed.log.base > 10
+    for stage in (plain, trimmed):
+        stage.set_slack(far)
+    for ts in [far, *np.random.default_rng(1).integers(20, 60, 30).tolist()]:
+        arrive(ts)
+    assert len(arrive(far + 40)) > 10
 
 
 def test_q1_the_largest_reading_of_the_last_30_seconds():

@@ -4,6 +4,7 @@ Read a table column by column: `arrives` comes in, then `buffered` is what K-sla
 `leaves` is what it let go. The oracle and the engine answer the same tables.
 """
 
+import numpy as np
 import pytest
 
 from helpers import arrivals, engine_steps, naive_steps
@@ -167,3 +168,24 @@ def test_a_change_of_slack_keeps_the_buckets_that_a_wide_buffer_needs():
     assert stage.in_sync(0) == [0, 8, 5_000_000]
     stage.arrive(1, 10)
     assert stage.arrive(1, 11) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("far", [500, 5_000_000], ids=["buckets of one time", "wide buckets"])
+def test_forgetting_events_that_have_left_changes_nothing(far):
+    plain, trimmed = (Reorder(n_streams=2, slack=0) for _ in range(2))
+
+    def arrive(stream, ts):
+        left = plain.arrive(stream, ts)
+        assert trimmed.arrive(stream, ts) == left
+        return left
+
+    for n in range(20):
+        arrive(n % 2, n // 2)
+    trimmed.log.trim(int(trimmed.waiting().min(initial=trimmed.log.end)))
+    assert trimmed.log.base > 10
+    for stage in (plain, trimmed):
+        stage.set_slack(far)
+    late = np.random.default_rng(1).integers(10, 40, 30).tolist()
+    for n, ts in enumerate([far, far, *late, far + 30]):
+        arrive(n % 2, ts)
+    assert len(arrive(1, far + 30)) > 10

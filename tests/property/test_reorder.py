@@ -39,6 +39,19 @@ def test_events_leave_exactly_in_the_oracles_order(drawn):
     ]
 
 
+@tried(0.25)  # after each arrival it looks for all that waits
+@given(stages())
+def test_forgetting_events_that_have_left_changes_nothing(drawn):
+    m, events, slack, options = drawn
+    stage = Reorder(n_streams=m, slack=slack, **options)
+    left = []
+    for e in events:
+        left += stage.arrive(e.stream, e.ts, tick=e.values is None)
+        stage.log.trim(int(stage.waiting().min(initial=stage.log.end)))
+    left += stage.flush().out.event.tolist()
+    assert left == departures(m, events, slack, **options)
+
+
 @pytest.mark.differential
 @tried()
 @given(stages(), st.binary(min_size=24, max_size=24))

@@ -9,14 +9,13 @@ import profiles
 import slackwater as sw
 from slackwater.compensation.intervals import Intervals
 from slackwater.compensation.sizes import Sizes
+from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.engine.aggregate_engine import AggregateEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restore
 
 R, S = sw.Stream("r", "t"), sw.Stream("s", "t")
-slow = pytest.mark.skipif(
-    profiles.PROFILE == "nojit", reason="simulations are for compiled kernels"
-)
+slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled kernels")
 
 
 def asked(**options):
@@ -309,3 +308,8 @@ def test_intervals_are_as_wide_as_errors_have_been():
     again = Intervals(0.9)
     again.resume(intervals.state())
     assert again.around(100.0, 1.0) == intervals.around(100.0, 1.0)
+
+
+def test_the_clock_of_aggregates_holds_nothing_back():
+    clock = ArrivalClock(2)
+    assert clock.waiting().size == clock.buffered_of(0) == 0

@@ -306,6 +306,10 @@ class TestPd:
         # 1000 * .1; then 1000 * .2 + 500 * .1 more; then 500 * -.2 less
         assert self.steps(80, 70, 90) == [100, 350, 250]
 
+    def test_it_begins_where_it_has_learnt_nothing(self):
+        begin = {"slack": 0.0, "error": None, "measured": BEFORE, "largest": 0}
+        assert controller_for(self.ASKED).state() == begin
+
     def test_it_stays_between_0_and_the_largest_delay(self):
         assert self.steps(100, 100, 100) == [0, 0, 0]
         assert self.steps(0, 0, 100, largest=5) == [50, 50, 0]

@@ -9,7 +9,7 @@ import slackwater as sw
 from slackwater.engine.report import columns, truth
 
 pytestmark = pytest.mark.skipif(
-    profiles.PROFILE == "nojit", reason="minutes of events are too many for kernels as plain Python"
+    profiles.PLAIN, reason="minutes of events are too many for kernels as plain Python"
 )
 
 STEP_S, END_S = 60, 110

@@ -13,15 +13,15 @@ from slackwater.engine.load import LoadMeter
 from slackwater.engine.replay import recorded
 from slackwater.kernels import drop_rates
 from slackwater.kernels import harvest as kernels
+from slackwater.kernels.records import EVENT, Index
+from slackwater.kernels.sorted_windows import _sort as sort_window
 from slackwater.lab.harvest import random_case
 from slackwater.lab.overload import Workload, query_of, run
 from slackwater.shed import shedding_from_dict, shedding_to_dict
 from slackwater.shedding import setting
 from slackwater.shedding.memory import ages_kept
 
-slow = pytest.mark.skipif(
-    profiles.PROFILE == "nojit", reason="simulations are for compiled kernels"
-)
+slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled kernels")
 
 
 def pair(**options):
@@ -492,3 +492,21 @@ def test_a_sorted_window_is_of_use_where_a_band_links_it():
     engine = Engine(query, dict.fromkeys("abc", schema))
     linked = engine.join._index.arrays.linked  # b is sorted by x, so nothing of c leads into it
     assert linked.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
+
+
+# ---- sorted basic windows
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 40, 200])
+def test_a_basic_window_is_sorted_by_value_and_then_by_event(n):
+    chance, begin = np.random.default_rng(n), 3  # what is before and behind it stays
+    value = chance.integers(0, 1 + n // 2, n + 2 * begin).astype(float)
+    entry = np.stack([100 + np.arange(len(value)), chance.permutation(len(value))], axis=1)
+    place = slice(begin, begin + n)
+    order = np.arange(len(value))
+    order[place] = begin + np.lexsort((entry[place, EVENT], value[place]))
+    wanted = value[order].tolist(), entry[order].tolist()
+    square, cube = np.zeros((1, 1), np.int64), np.zeros((1, 1, 1), np.int64)
+    index = Index(square, square, cube, np.zeros((1, 1)), cube, square, entry, value)
+    sort_window(begin, n, index)
+    assert (value.tolist(), entry.tolist()) == wanted

@@ -33,7 +33,7 @@ _FEWEST = 4  # blocks
 _CLUMPS = 2.0  # losses vary more than a normal distribution says
 _BEFORE_CHANGE = 0.5  # how much of the variation before a change of disorder still counts
 _GAIN = 0.5  # how much of what the last period left over, or overspent, the next one gets
-_LEAST, _MOST = 0.1, 2.0  # times the allowed loss: what the last period may make of it
+_LEAST = 0.1  # times the allowed loss: what the last period leaves of it, however bad it was
 
 
 class Measured(NamedTuple):
@@ -138,7 +138,7 @@ class RecallController(RecallSeeker):
     def _allowed(self, measured: Measured) -> float:
         """The loss that the model may predict: x with x + margin √x = 1 - Γ, unscaled."""
         wanted = self._loss + self._gain * (self._loss - measured.spent)
-        wanted = min(max(wanted, _LEAST * self._loss), _MOST * self._loss)
+        wanted = max(wanted, _LEAST * self._loss)
         off = measured.margin
         root = (sqrt(off * off + 4 * wanted) - off) / 2
         return root * root / max(measured.scale, 1e-12)

@@ -91,12 +91,19 @@ def _compile_conditions(
     try:
         scan = compile_scan(names["scan"])
     except numba.core.errors.NumbaError as error:
-        reason = str(error).strip().splitlines()[-1]
+        reason = _reason(error)
         msg = f"where cannot be compiled ({reason}); it may use numbers, math and plain Python"
         raise QueryError(msg) from error
     if callable(query.where):
         _check_truth(names["where"])
     return Conditions(columns, scan, sites)
+
+
+def _reason(error: Exception) -> str:
+    """What numba says is wrong: behind the steps that failed, before where it was."""
+    lines = (line.strip() for line in str(error).splitlines())
+    told = (line for line in lines if line and not line.startswith("Failed in "))
+    return next(told, type(error).__name__)
 
 
 def _check_truth(function: Any) -> None:
