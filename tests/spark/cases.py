@@ -19,6 +19,7 @@ class Trial(NamedTuple):
     query: sw.Query
     parts: dict
     arrival: str
+    options: dict = {}  # of `stream`
 
     def write(self, folder, numbers=range(FILES)):
         for name, parts in self.parts.items():
@@ -26,7 +27,7 @@ class Trial(NamedTuple):
                 write(folder / name, [parts[number]], first=number)
 
     def stream(self, inputs):
-        return self.query.stream(inputs, arrival=self.arrival)
+        return self.query.stream(inputs, arrival=self.arrival, **self.options)
 
 
 def generated():
