@@ -82,11 +82,11 @@ demo: $(VENV)/.warm-joins ## Run the demonstration
 bench: setup ## Measure the core
 	@"$(BIN)/slackwater" bench core
 
-trust: setup ## Every property with 20,000 examples, 20 kills per case, all of tests/spark on Connect (long)
+trust: setup ## Every property with 20,000 examples, 200 faults on Spark, all of tests/spark on Connect (long)
 	@echo "trust: every property, 20,000 examples each"
 	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m trust tests
-	@echo "trust: restarts, with 20 kills of the driver in each case"
-	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_restart.py
+	@echo "trust: queries of every kind under 200 faults"
+	@cd tests && "$(BIN)/python" -m faults --faults 200 --seed 1
 	@echo "trust: the Spark suite on Spark Connect"
 	@SLACKWATER_CONNECT=1 $(PYTEST) tests/spark
 

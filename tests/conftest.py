@@ -12,7 +12,7 @@ import profiles
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parent.parent / "shared"
 
-MARKER_OF_FOLDER = {"property": "trust", "spark": "spark"}
+MARKER_OF_FOLDER = {"property": "trust", "spark": "spark", "faults": "spark"}
 
 for name, count in profiles.EXAMPLES.items():
     settings.register_profile(
@@ -40,11 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             folder = item.path.relative_to(TESTS).parts[0]
             if marker := MARKER_OF_FOLDER.get(folder):
                 item.add_marker(marker)
-            if folder in (
-                "spark",
-                "cli",
-                "dashboard",
-            ):  # these start Spark or a browser: a file at a time
+            # these start Spark or a browser: a file at a time
+            if folder in ("spark", "faults", "cli", "dashboard"):
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
