@@ -385,6 +385,13 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, text, message):
     assert message in refused(write_job(tmp_path))
 
 
+def test_a_checkpoint_that_lost_a_plan_is_refused(tmp_path):
+    begun(tmp_path)
+    (tmp_path / "state" / "commits").mkdir()
+    (tmp_path / "state" / "commits" / "1").touch()
+    assert "damaged: offsets/1 is missing, but commits/1 is there" in refused(write_job(tmp_path))
+
+
 # ---- a real run
 
 

@@ -1,0 +1,69 @@
+"""Whether the logs of a checkpoint hang together; Spark does not miss an entry that is gone.
+
+It goes on from the last entry of each log. Without the last plan it plans that micro-batch anew,
+with what has come since, and the sink leaves it out because it knows the number. Without the last
+note of a file source it takes new files for old ones. Either way results would be lost, and nobody
+would be told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from slackwater.errors import SnapshotError
+
+
+def check_checkpoint(path: str | Path) -> None:
+    """Raise a `SnapshotError` if an entry that Spark would not miss is gone from a checkpoint.
+
+    Call it before a query is started; ``slackwater run`` does. What Spark refuses itself is left to
+    Spark, and so are file systems other than local ones.
+
+    Parameters
+    ----------
+    path
+        The directory of ``checkpointLocation``; it need not be there yet.
+    """
+    path = Path(path)
+    plan = max(_entries(path / "offsets"), default=-1)
+    done = max(_entries(path / "commits"), default=-1)
+    # micro-batch n makes version n + 1 of the state
+    made = max((int(f.name.partition(".")[0]) for f in _versions(path)), default=0) - 1
+    if plan < max(done, made):
+        there = f"commits/{done}" if done > plan else f"version {made + 1} of the state"
+        _refuse(path, f"offsets/{max(done, made)} is missing, but {there} is there")
+    for source, noted in enumerate(_noted(path / "offsets" / str(plan))):
+        if max(_entries(path / "sources" / str(source)), default=-1) < noted:
+            entry = f"sources/{source}/{noted}"
+            _refuse(path, f"{entry} is missing, but offsets/{plan} goes by it")
+
+
+def _entries(log: Path) -> Iterator[int]:
+    """The numbers of a log's entries, some of which may have been compacted."""
+    names = (file.name.removesuffix(".compact") for file in log.glob("[0-9]*"))
+    return (int(name) for name in names if name.isdigit())
+
+
+def _versions(path: Path) -> Iterator[Path]:
+    """What there is of the state, in all its operators and partitions."""
+    return path.glob("state/[0-9]*/[0-9]*/[0-9]*.changelog")
+
+
+def _noted(plan: Path) -> list[int]:
+    """How far the plan goes in the notes of each source; -1: there are none."""
+    try:
+        _, _, *offsets = plan.read_text(encoding="utf-8").splitlines()
+        said = [json.loads(offset) if offset != "-" else None for offset in offsets]
+    except (OSError, ValueError):  # Spark will say so
+        return []
+    return [offset.get("logOffset", -1) if isinstance(offset, dict) else -1 for offset in said]
+
+
+def _refuse(path: Path, why: str) -> None:
+    msg = (
+        f"the checkpoint {path} is damaged: {why}. Restore the directory from a copy, or begin "
+        "anew with an empty one"
+    )
+    raise SnapshotError(msg)
