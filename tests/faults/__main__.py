@@ -6,16 +6,20 @@ Prints a table and why queries were refused. Ends with 1 if a row was lost or do
 import argparse
 import json
 import math
+import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from faults.bench import Bench
+from faults.bench import Bench, Run
+from faults.disk import MOUNTED
 from faults.families import FAMILIES
+from faults.judge import Verdict
 from faults.kinds import KINDS, USUAL
 from faults.lives import ALIVE
 from faults.table import as_dict, table
@@ -30,21 +34,19 @@ def runs_of(kind, families, turns, seed, folder):
         for turn in turns:
             for family in families:
                 began = time.monotonic()
-                runs.append(bench.run(family, FAMILIES[family], SHARE[family], turn))
-                told, seconds = runs[-1].verdict, time.monotonic() - began
-                say(f"{kind}, {family}: {len(runs[-1].faults)} faults, {told}, {seconds:.0f} s")
+                try:
+                    run = bench.run(family, FAMILIES[family], SHARE[family], turn)
+                except Exception:  # the other runs are worth having
+                    bench.kill()
+                    run = Run(kind, family, [], Verdict(0, 0, traceback.format_exc()))
+                runs.append(run)
+                told, seconds = run.verdict, time.monotonic() - began
+                say(f"{kind}, {family}: {len(run.faults)} faults, {told}, {seconds:.0f} s")
     return runs
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-
-def stop(*_):
-    """Leave nobody behind."""
-    for life in list(ALIVE):
-        life.kill()
-    sys.exit(143)
 
 
 def main():
@@ -59,13 +61,21 @@ def main():
     options = asked.parse_args()
     kinds, families = options.kind or USUAL, options.family or list(SHARE)
     rounds = math.ceil(options.faults / sum(SHARE[f] for f in families) / len(kinds))
-    signal.signal(signal.SIGTERM, stop)
 
     def runs(number):
         turns = range(number, rounds * len(kinds), len(kinds))
         return runs_of(kinds[number], families, turns, options.seed, folder / str(number))
 
+    def stop(*_):
+        """Leave nothing behind: threads wait for drivers, and would start others."""
+        for left in [*ALIVE, *MOUNTED]:
+            left.close()
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
+
     folder = Path(tempfile.mkdtemp(prefix="faults"))
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
             found = [run for own in pool.map(runs, range(len(kinds))) for run in own]

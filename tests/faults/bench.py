@@ -53,7 +53,7 @@ class Bench:
 
     def kill(self):
         if self._life is not None:
-            self._life.kill()
+            self._life.close()
             shutil.rmtree(self._life.scratch, ignore_errors=True)
             self._life = None
 

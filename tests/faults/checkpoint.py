@@ -1,7 +1,6 @@
 """What is on disk: how far a query is, which files each micro-batch read, and damage to it."""
 
 import json
-import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -37,16 +36,6 @@ def phase_of(folder, batch):
     """How far a micro-batch really is."""
     reached = [phase for phase in PHASES if marker(folder, phase, batch).exists()]
     return reached[-1] if reached else "before"
-
-
-def appears(file, seconds=300):
-    """Wait until a file is there, and not a moment longer; whether it is."""
-    end = time.monotonic() + seconds
-    while not file.exists():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.0005)
-    return True
 
 
 def cuts(folder):

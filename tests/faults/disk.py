@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 MEGABYTES = 64
+MOUNTED = set()
 
 
 class Disk:
@@ -16,6 +17,7 @@ class Disk:
         self._folder.mkdir(parents=True, exist_ok=True)
         options = ["-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs"]
         subprocess.run(["mount", *options, str(folder)], check=True, capture_output=True)
+        MOUNTED.add(self)
 
     def fill(self):
         """Leave not a byte."""
@@ -37,6 +39,7 @@ class Disk:
 
     def close(self):
         subprocess.run(["umount", "--lazy", str(self._folder)], check=True)
+        MOUNTED.discard(self)
 
 
 def can_mount(folder):

@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from faults.checkpoint import PHASES, appears, marker, next_batch, phase_of
+from faults.checkpoint import PHASES, marker, next_batch, phase_of
 from faults.damage import TARGETS, WAYS, damaged, uncommitted
 from faults.disk import Disk, can_mount
 from faults.kinds import FILES
@@ -25,13 +25,12 @@ def driver(bench, folder, drawn):
     bench.trial.write(folder, range(FILES - 1))
     for phase in drawn([*PHASES, "any moment"]):
         batch = min(next_batch(folder), FILES - 2)
-        bench.life(LOCAL, ONE).start(bench.kind, folder, bench.rng)
-        if phase == "any moment":
-            appears(marker(folder, "noted", batch))
-            time.sleep(bench.rng.uniform(0, 2))
-        else:
-            appears(marker(folder, phase, batch))
-            time.sleep(bench.rng.uniform(0, 0.3) if phase == "at work" else 0)
+        life = bench.life(LOCAL, ONE)
+        life.start(bench.kind, folder, bench.rng)
+        life.wait_for(marker(folder, "noted" if phase == "any moment" else phase, batch))
+        time.sleep(bench.rng.uniform(0, {"any moment": 2, "at work": 0.3}.get(phase, 0)))
+        if not life.is_busy:  # it has taken all there is
+            return
         bench.kill()
         yield Fault("driver", f"{phase}: found {phase_of(folder, batch)}")
 
@@ -52,12 +51,13 @@ def _while_it_runs(bench, folder, drawn, masters, family):
     life = bench.life(*masters)
     life.start(bench.kind, folder, bench.rng)
     for batch in sorted(drawn(range(FILES - 1))):
-        appears(marker(folder, "planned", batch))
+        life.wait_for(marker(folder, "planned", batch))
         time.sleep(bench.rng.uniform(0, 0.5))
         kill = life.kill_worker if family == "worker" else life.kill_executor
-        while not kill(bench.rng):  # they are just being started
+        while life.is_busy and not kill(bench.rng):  # they are just being started
             time.sleep(0.01)
-        yield Fault(family, f"found {phase_of(folder, batch)}")
+        if life.is_busy:
+            yield Fault(family, f"found {phase_of(folder, batch)}")
     refused = life.end().get("refused", "")
     if refused:
         yield Fault(family, "tasks were not repeated", refused)
@@ -110,7 +110,7 @@ def disk(bench, folder, drawn):
                 disks[place].fill()
             life.start(bench.kind, folder, bench.rng)
             if when == "planned":
-                appears(marker(folder, "planned", batch))
+                life.wait_for(marker(folder, "planned", batch))
                 disks[place].fill()
             refused = life.end().get("refused", "")
             disks[place].free()

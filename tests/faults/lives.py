@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -50,6 +51,16 @@ class Life:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
 
+    @property
+    def is_busy(self):
+        """Whether the query has not ended yet."""
+        return not select.select([self._process.stdout], [], [], 0)[0]
+
+    def wait_for(self, file):
+        """Until a file is there, and not a moment longer; or until the query ends."""
+        while self.is_busy and not file.exists():
+            time.sleep(0.0005)
+
     def end(self):
         """Wait for the end of the query; what it counted, or why it was refused."""
         return self._answer()
@@ -62,12 +73,12 @@ class Life:
         line = self._process.stdout.readline()
         if not line:
             said = self.log.read_text()[-2_000:]
-            self.kill()
+            self.close()
             msg = f"the driver on {self.master} ended by itself: {said}"
             raise RuntimeError(msg)
         return json.loads(line)
 
-    def kill(self):
+    def close(self):
         """`kill -9` of everything: the driver, its JVM, workers and executors."""
         while pids := [pid for pid, *_ in self._processes()]:
             for pid in pids:

@@ -43,17 +43,12 @@ def _figures(runs):
 
 
 def brief(message):
-    """What a message of Spark says, without paths, numbers and stack traces."""
-    named = re.search(r"(slackwater\.errors\.\w+: [^\n]+)", message)
-    text = named[1] if named else _innermost(message)
-    text = re.sub(r"file:\S*/|/\S+/", "…/", text)
-    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d+", "n", text)[:180].strip()
-
-
-def _innermost(message):
-    """Spark's own words: the last cause."""
-    causes = re.findall(r"Caused by: ([^\n]+)", message)
-    return causes[-1] if causes else message.splitlines()[0]
+    """What a message says, without paths, numbers and stack traces."""
+    found = re.findall(r"slackwater\.errors\.\w+: ([^\n]+)", message)
+    found = found or re.findall(r"^Caused by: ([^\n]+)", message, re.MULTILINE)
+    text = (found or message.rpartition("terminated with exception: ")[2:])[-1]
+    text = re.sub(r"(file:)?/\S*/", "…/", text.splitlines()[0])
+    return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d+", "n", text)[:200].strip()
 
 
 def as_dict(seed, runs):

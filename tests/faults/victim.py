@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from faults.kinds import KINDS
-from slackwater.spark.session import session
+from slackwater.spark import check_checkpoint, session
 from spark.streams import finish, is_balanced, observed
 
 COUNTS = ("arrivals", "produced", "missed", "shed", "late_kept", "late_dropped", "buffered")
@@ -26,7 +26,7 @@ def started(master, scratch):
         "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
         "spark.deploy.maxExecutorRetries": -1,
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        "spark.ui.enabled": "false",
+        "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # messages with their causes
     })  # fmt: skip
 
 
@@ -39,6 +39,7 @@ def run(spark, order):
         name: source(spark, folder / name, parts[0], order["per_trigger"])
         for name, parts in trial.parts.items()
     }
+    check_checkpoint(folder / "checkpoint")
     joined = trial.stream(inputs if len(inputs) > 1 else inputs.popitem()[1])
     told = observed(finish(joined, folder))
     return {
