@@ -22,7 +22,7 @@ from faults.families import FAMILIES
 from faults.judge import Verdict
 from faults.kinds import KINDS, USUAL
 from faults.lives import ALIVE
-from faults.table import as_dict, table
+from faults.table import as_dict, brief, table
 
 SHARE = {"file": 7, "worker": 5, "driver": 4, "disk": 3, "executor": 2}  # in a round, of each kind
 
@@ -42,6 +42,8 @@ def runs_of(kind, families, turns, seed, folder):
                 runs.append(run)
                 told, seconds = run.verdict, time.monotonic() - began
                 say(f"{kind}, {family}: {len(run.faults)} faults, {told}, {seconds:.0f} s")
+                for fault in run.faults:
+                    say(f"  {fault.what}{': ' * bool(fault.refused)}{brief(fault.refused)}")
     return runs
 
 

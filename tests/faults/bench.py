@@ -87,8 +87,8 @@ class Bench:
         return Run(self.kind, family, faults, verdict)
 
     def insist(self, folder, *masters, scratch=None, **options):
-        """Run to the end; a machine that is too busy may need another try, with another driver."""
-        for _ in range(3):
+        """Run to the end; if this is refused, once more with another driver."""
+        for _ in range(2):
             life = self.life(*masters, scratch=scratch)
             answer = life.run(self.kind, folder, self.rng, **options)
             if "refused" not in answer:

@@ -66,8 +66,12 @@ class Life:
         return self._answer()
 
     def run(self, *order, **options):
-        self.start(*order, **options)
-        return self.end()
+        """Start, and wait for the end; again where Spark found the machine too slow."""
+        while True:
+            self.start(*order, **options)
+            answer = self.end()
+            if "Python worker failed to connect back" not in answer.get("refused", ""):
+                return answer
 
     def _answer(self):
         line = self._process.stdout.readline()

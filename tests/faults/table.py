@@ -47,7 +47,7 @@ def brief(message):
     found = re.findall(r"slackwater\.errors\.\w+: ([^\n]+)", message)
     found = found or re.findall(r"^Caused by: ([^\n]+)", message, re.MULTILINE)
     text = (found or message.rpartition("terminated with exception: ")[2:])[-1]
-    text = re.sub(r"(file:)?/\S*/", "…/", text.splitlines()[0])
+    text = re.sub(r"(file:)?/\S*/", "…/", text.partition("\n")[0])
     return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d+", "n", text)[:200].strip()
 
 
