@@ -67,7 +67,7 @@ GONE = {
 
 
 @pytest.mark.parametrize("name", GONE)
-def test_what_spark_would_not_miss_is_refused(checkpoint, name):
+def test_what_is_gone_is_named(checkpoint, name):
     gone, message = GONE[name]
     for each in gone:
         _remove(checkpoint / each)

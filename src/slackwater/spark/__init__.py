@@ -1,7 +1,7 @@
 """Slackwater on Spark: pack, exchange, operator, unpack. Decode, delegate, encode.
 
 `session` starts a local Spark with the right settings, `MetricsLog` logs what queries tell,
-`check_checkpoint` finds damage that Spark would not.
+`check_checkpoint` finds out whether entries of a checkpoint are gone.
 """
 
 from __future__ import annotations

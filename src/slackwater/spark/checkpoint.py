@@ -1,9 +1,8 @@
-"""Whether the logs of a checkpoint hang together; Spark does not miss an entry that is gone.
+"""Whether the logs of a checkpoint hang together, before Spark goes on from their last entries.
 
-It goes on from the last entry of each log. Without the last plan it plans that micro-batch anew,
-with what has come since, and the sink leaves it out because it knows the number. Without the last
-note of a file source it takes new files for old ones. Either way results would be lost, and nobody
-would be told.
+If the plan of the micro-batch at work is gone, Spark passes over its files: results are lost, and
+nobody is told. If another plan is gone it blames another query, and if a note of a file source is,
+it says that some batch does not exist.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from slackwater.errors import SnapshotError
 
 
 def check_checkpoint(path: str | Path) -> None:
-    """Raise a `SnapshotError` if an entry that Spark would not miss is gone from a checkpoint.
+    """Raise a `SnapshotError` if a plan or a note of a file source is gone from a checkpoint.
 
-    Call it before a query is started; ``slackwater run`` does. What Spark refuses itself is left to
-    Spark, and so are file systems other than local ones.
+    Call it before a query is started; ``slackwater run`` does. Spark may pass over that, and lose
+    results. Only local file systems are looked at; what Spark says itself is left to Spark.
 
     Parameters
     ----------
