@@ -311,7 +311,7 @@ def begun(tmp_path, **now):
     """A checkpoint directory as a query leaves it that has begun."""
     Checkpoint(tmp_path / "state", "job.toml").claim(now)
     (tmp_path / "state" / "offsets").mkdir()
-    (tmp_path / "state" / "offsets" / "0").touch()
+    (tmp_path / "state" / "offsets" / "0").write_text("v1\n{}")
     return Checkpoint(tmp_path / "state", "job.toml")
 
 

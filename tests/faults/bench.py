@@ -83,7 +83,7 @@ class Bench:
         else:
             verdict = judged(self.kind, rough, answer, calm, lambda read: self._again(rough, read))
         if verdict.ok:
-            shutil.rmtree(rough)
+            shutil.rmtree(rough, ignore_errors=True)  # Spark still tidies up in it
         return Run(self.kind, family, faults, verdict)
 
     def insist(self, folder, *masters, scratch=None, **options):

@@ -14,8 +14,6 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 DAEMON, EXECUTOR = "-m slackwater.spark.daemon", "CoarseGrainedExecutorBackend"
 LOCAL, ONE, CLUSTER = "local[2,8]", "local[1,8]", "local-cluster[2,1,1024]"
-
-
 ALIVE = set()
 
 

@@ -2,7 +2,8 @@
 
 If the plan of the micro-batch at work is gone, Spark passes over its files: results are lost, and
 nobody is told. If another plan is gone it blames another query, and if a note of a file source is,
-it says that some batch does not exist.
+it says that some batch does not exist. A note that was cut off may name no file, which is then read
+again. Hadoop keeps checksums beside local files, but they are not looked at when logs are read.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 from slackwater.errors import SnapshotError
 
+_LOGS = ("offsets/[0-9]*", "commits/[0-9]*", "sources/*/[0-9]*")
+_PIECE = 512  # bytes that have a checksum
+
 
 def check_checkpoint(path: str | Path) -> None:
-    """Raise a `SnapshotError` if a plan or a note of a file source is gone from a checkpoint.
+    """Raise a `SnapshotError` if an entry of a checkpoint's logs is gone or damaged.
 
     Call it before a query is started; ``slackwater run`` does. Spark may pass over that, and lose
-    results. Only local file systems are looked at; what Spark says itself is left to Spark.
+    or double results. Only local file systems are looked at; state is checked when it is read.
 
     Parameters
     ----------
@@ -37,6 +42,23 @@ def check_checkpoint(path: str | Path) -> None:
         if max(_entries(path / "sources" / str(source)), default=-1) < noted:
             entry = f"sources/{source}/{noted}"
             _refuse(path, f"{entry} is missing, but offsets/{plan} goes by it")
+    for file in (file for log in _LOGS for file in path.glob(log)):
+        if not _is_whole(file):
+            _refuse(path, f"{file.relative_to(path)} is not what was written")
+
+
+def _is_whole(file: Path) -> bool:
+    """Whether a file has an entry behind its version, and the checksums that are kept of it."""
+    data, kept = file.read_bytes(), file.with_name(f".{file.name}.crc")
+    if b"\n" not in data.strip():
+        return False
+    return not kept.exists() or kept.read_bytes() == _checksums(data)
+
+
+def _checksums(data: bytes) -> bytes:
+    """What Hadoop keeps of a file: a CRC of each piece."""
+    pieces = (data[i : i + _PIECE] for i in range(0, len(data), _PIECE))
+    return b"crc\0" + b"".join(n.to_bytes(4, "big") for n in (_PIECE, *map(crc32, pieces)))
 
 
 def _entries(log: Path) -> Iterator[int]:
