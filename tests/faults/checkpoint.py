@@ -1,7 +1,8 @@
-"""What is on disk: how far a query is, which files each micro-batch read, and damage to it."""
+"""What is on disk: how far a query is, and which files each micro-batch read."""
 
 import json
 from collections import defaultdict
+from itertools import count
 from pathlib import Path
 
 PHASES = ("noted", "planned", "at work", "state", "sink", "committed")
@@ -12,24 +13,22 @@ def numbers(folder):
     return sorted(int(file.name) for file in folder.glob("[0-9]*") if file.name.isdigit())
 
 
-def next_batch(folder):
-    """The first micro-batch that is not committed."""
-    return max(numbers(folder / "checkpoint/commits"), default=-1) + 1
-
-
 def marker(folder, phase, batch):
     """The file whose appearance says that a micro-batch has come so far."""
-    return (
-        folder
-        / {
-            "noted": f"checkpoint/sources/0/{batch}",
-            "planned": f"checkpoint/offsets/{batch}",
-            "at work": f"checkpoint/offsets/{batch}",
-            "state": f"checkpoint/state/0/0/{batch + 1}.changelog",
-            "sink": f"out/_spark_metadata/{batch}",
-            "committed": f"checkpoint/commits/{batch}",
-        }[phase]
-    )
+    signs = {
+        "noted": f"checkpoint/sources/0/{batch}",
+        "planned": f"checkpoint/offsets/{batch}",
+        "at work": f"checkpoint/offsets/{batch}",
+        "state": f"checkpoint/state/0/0/{batch + 1}.changelog",
+        "sink": f"out/_spark_metadata/{batch}",
+        "committed": f"checkpoint/commits/{batch}",
+    }
+    return folder / signs[phase]
+
+
+def first_without(folder, phase):
+    """The first micro-batch that has not come so far."""
+    return next(batch for batch in count() if not marker(folder, phase, batch).exists())
 
 
 def phase_of(folder, batch):

@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from faults.checkpoint import PHASES, marker, next_batch, phase_of
+from faults.checkpoint import PHASES, first_without, marker, phase_of
 from faults.damage import TARGETS, WAYS, damaged, uncommitted
 from faults.disk import Disk, can_mount
 from faults.kinds import FILES
@@ -24,10 +24,11 @@ def driver(bench, folder, drawn):
     """`kill -9` of the driver at a phase of a micro-batch, or at any moment."""
     bench.trial.write(folder, range(FILES - 1))
     for phase in drawn([*PHASES, "any moment"]):
-        batch = min(next_batch(folder), FILES - 2)
+        sign = "noted" if phase == "any moment" else phase
+        batch = first_without(folder, sign)  # one that is repeated has left some already
         life = bench.life(LOCAL, ONE)
         life.start(bench.kind, folder, bench.rng)
-        life.wait_for(marker(folder, "noted" if phase == "any moment" else phase, batch))
+        life.wait_for(marker(folder, sign, batch))
         time.sleep(bench.rng.uniform(0, {"any moment": 2, "at work": 0.3}.get(phase, 0)))
         if not life.is_busy:  # it has taken all there is
             return
