@@ -21,7 +21,7 @@ from faults.disk import MOUNTED
 from faults.families import FAMILIES
 from faults.judge import Verdict
 from faults.kinds import KINDS, USUAL
-from faults.lives import ALIVE
+from faults.lives import ALIVE, LAST
 from faults.table import as_dict, brief, table
 
 SHARE = {"file": 7, "worker": 5, "driver": 4, "disk": 3, "executor": 2}  # in a round, of each kind
@@ -70,6 +70,7 @@ def main():
 
     def stop(*_):
         """Leave nothing behind: threads wait for drivers, and would start others."""
+        LAST.set()
         for left in [*ALIVE, *MOUNTED]:
             left.close()
         shutil.rmtree(folder, ignore_errors=True)

@@ -10,17 +10,20 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 TESTS = Path(__file__).resolve().parent.parent
 DAEMON, EXECUTOR = "-m slackwater.spark.daemon", "CoarseGrainedExecutorBackend"
 LOCAL, ONE, CLUSTER = "local[2,8]", "local[1,8]", "local-cluster[2,1,1024]"
-ALIVE = set()
+ALIVE, LAST = set(), Event()  # those who live; there will be no more
 
 
 class Life:
     """A driver with all its processes: those of one session of the operating system."""
 
     def __init__(self, master, scratch):
+        if LAST.is_set():
+            sys.exit()  # of this thread
         self.master, self.scratch = master, Path(scratch)
         self.log = self.scratch.with_suffix(".log")
         classic = {k: v for k, v in os.environ.items() if "REMOTE" not in k and "CONNECT" not in k}

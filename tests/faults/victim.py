@@ -15,6 +15,8 @@ from spark.streams import finish, is_balanced, observed
 
 COUNTS = ("arrivals", "produced", "missed", "shed", "late_kept", "late_dropped", "buffered")
 
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # JVMs here do not live long enough for more
+
 
 def started(master, scratch):
     return session("victim", settings={
@@ -25,6 +27,8 @@ def started(master, scratch):
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": 2,
         "spark.sql.streaming.stateStore.maintenanceInterval": "2s",
         "spark.deploy.maxExecutorRetries": -1,
+        "spark.driver.extraJavaOptions": BRIEF,
+        "spark.executor.extraJavaOptions": BRIEF,
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         "spark.sql.pyspark.jvmStacktrace.enabled": "true",  # messages with their causes
     })  # fmt: skip
