@@ -27,11 +27,9 @@ def driver(bench, folder, drawn):
         sign = "noted" if phase == "any moment" else phase
         batch = first_without(folder, sign)  # one that is repeated has left some already
         life = bench.life(LOCAL, ONE)
-        life.start(bench.kind, folder, bench.rng)
-        life.wait_for(marker(folder, sign, batch))
+        if not life.start_until(marker(folder, sign, batch), bench.kind, folder, bench.rng):
+            return  # it has taken all there is
         time.sleep(bench.rng.uniform(0, {"any moment": 2, "at work": 0.3}.get(phase, 0)))
-        if not life.is_busy:  # it has taken all there is
-            return
         bench.kill()
         yield Fault("driver", f"{phase}: found {phase_of(folder, batch)}")
 
@@ -50,7 +48,8 @@ def _while_it_runs(bench, folder, drawn, masters, family):
     """Spark repeats the tasks that die, so the query goes on; kills are spread over its batches."""
     bench.trial.write(folder, range(FILES - 1))
     life = bench.life(*masters)
-    life.start(bench.kind, folder, bench.rng)
+    if not life.start_until(marker(folder, "planned", 0), bench.kind, folder, bench.rng):
+        return
     for batch in sorted(drawn(range(FILES - 1))):
         life.wait_for(marker(folder, "planned", batch))
         time.sleep(bench.rng.uniform(0, 0.5))
@@ -109,11 +108,13 @@ def disk(bench, folder, drawn):
             when = bench.rng.choice(["before", "planned"])
             if when == "before":
                 disks[place].fill()
-            life.start(bench.kind, folder, bench.rng)
-            if when == "planned":
-                life.wait_for(marker(folder, "planned", batch))
+                answer = life.run(bench.kind, folder, bench.rng)
+            else:
+                planned = marker(folder, "planned", batch)
+                assert life.start_until(planned, bench.kind, folder, bench.rng)
                 disks[place].fill()
-            refused = life.end().get("refused", "")
+                answer = life.end()
+            refused = answer.get("refused", "")
             disks[place].free()
             if refused:
                 bench.insist(folder, LOCAL, scratch=scratch)

@@ -15,6 +15,7 @@ from threading import Event
 TESTS = Path(__file__).resolve().parent.parent
 DAEMON, EXECUTOR = "-m slackwater.spark.daemon", "CoarseGrainedExecutorBackend"
 LOCAL, ONE, CLUSTER = "local[2,8]", "local[1,8]", "local-cluster[2,1,1024]"
+TRIES = 3
 ALIVE, LAST = set(), Event()  # those who live; there will be no more
 
 
@@ -57,6 +58,17 @@ class Life:
         """Whether the query has not ended yet."""
         return not select.select([self._process.stdout], [], [], 0)[0]
 
+    def start_until(self, file, *order):
+        """Start, and wait until a file is there; whether it came before the end of the query."""
+        for _ in range(TRIES):
+            self.start(*order)
+            self.wait_for(file)
+            if self.is_busy:
+                return True
+            if not _was_too_slow(self.end()):
+                break
+        return False
+
     def wait_for(self, file):
         """Until a file is there, and not a moment longer; or until the query ends."""
         while self.is_busy and not file.exists():
@@ -67,12 +79,13 @@ class Life:
         return self._answer()
 
     def run(self, *order, **options):
-        """Start, and wait for the end; again where Spark found the machine too slow."""
-        while True:
+        """Start, and wait for the end."""
+        for _ in range(TRIES):
             self.start(*order, **options)
             answer = self.end()
-            if "Python worker failed to connect back" not in answer.get("refused", ""):
-                return answer
+            if not _was_too_slow(answer):
+                break
+        return answer
 
     def _answer(self):
         line = self._process.stdout.readline()
@@ -113,6 +126,11 @@ class Life:
                 if int(session) == self._process.pid and state != "Z":
                     said = (stat.parent / "cmdline").read_text().replace("\0", " ")
                     yield int(stat.parent.name), int(parent), said
+
+
+def _was_too_slow(answer):
+    """Whether Spark gave up on a busy machine: it waits ten seconds for a Python process."""
+    return "Python worker failed to connect back" in answer.get("refused", "")
 
 
 def _kill_one(pids, rng: random.Random):
