@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from faults.bench import Bench, Run
@@ -72,7 +73,8 @@ def main():
         """Leave nothing behind: threads wait for drivers, and would start others."""
         LAST.set()
         for left in [*ALIVE, *MOUNTED]:
-            left.close()
+            with suppress(Exception):  # its own thread may be closing it
+                left.close()
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
