@@ -96,11 +96,11 @@ $(PEERS)/%/.installed:
 
 # New cases every day; `make trust SEED=...` repeats those of another.
 trust: SEED ?= $(shell date +%Y%m%d)
-trust: setup ## Every property many times over, 20 kills per case, a cluster, all of tests/spark on Connect (long)
+trust: setup ## Every property many times over, 200 faults on Spark, a cluster, all of tests/spark on Connect (long)
 	@echo "trust: every property, up to 20,000 examples each, seed $(SEED)"
 	@SLACKWATER_PROFILE=trust $(PYTEST) -n 2 -m "trust or determinism" --hypothesis-seed=$(SEED) tests
-	@echo "trust: restarts, with 20 kills of the driver in each case"
-	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_restart.py
+	@echo "trust: queries of every kind under 200 faults"
+	@cd tests && "$(BIN)/python" -m faults --faults 200 --seed $(SEED)
 	@echo "trust: a cluster whose driver, executor and worker are killed"
 	@SLACKWATER_PROFILE=trust $(PYTEST) tests/spark/test_cluster.py
 	@echo "trust: the Spark suite on Spark Connect"

@@ -14,7 +14,7 @@ SHARED = TESTS.parent.parent / "shared"
 
 pytest_plugins = ["counted"]
 
-MARKER_OF_FOLDER = {"property": "trust", "spark": "spark"}
+MARKER_OF_FOLDER = {"property": "trust", "spark": "spark", "faults": "spark"}
 
 for name, count in profiles.EXAMPLES.items():
     settings.register_profile(
@@ -44,11 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             folder = item.path.relative_to(TESTS).parts[0]
             if marker := MARKER_OF_FOLDER.get(folder):
                 item.add_marker(marker)
-            if folder in (
-                "spark",
-                "cli",
-                "dashboard",
-            ):  # these start Spark or a browser: a file at a time
+            # these start Spark or a browser: a file at a time
+            if folder in ("spark", "faults", "cli", "dashboard"):
                 item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 

@@ -18,6 +18,7 @@ from slackwater.engine.prometheus import exposition
 from slackwater.engine.replay import Run
 from slackwater.engine.telling import lines
 from slackwater.engine.window_replay import WindowRun
+from slackwater.spark.checkpoint import check_checkpoint
 from slackwater.spark.listener import MetricsLog
 from slackwater.spark.session import session
 
@@ -53,7 +54,9 @@ CHAPTERS: dict[str, dict[str, tuple[str, ...]]] = {
         "WindowRun": ("results", "late", "rejected"),
         "AggregateRun": ("results", "early", "exact", "rejected"),
     },
-    "On Spark": {"session": (), "results": (), "rejects": (), "MetricsLog": ("wait",)},
+    "On Spark": {
+        "session": (), "results": (), "rejects": (), "check_checkpoint": (), "MetricsLog": ("wait",)
+    },
     "Metrics": {"lines": (), "exposition": ()},
     "Errors": {
         name: ()
@@ -69,6 +72,7 @@ _ELSEWHERE: dict[str, tuple[str, Any]] = {
     "WindowRun": ("slackwater.engine.window_replay", WindowRun),
     "AggregateRun": ("slackwater.engine.aggregate_replay", AggregateRun),
     "session": ("slackwater.spark", session),
+    "check_checkpoint": ("slackwater.spark", check_checkpoint),
     "MetricsLog": ("slackwater.spark", MetricsLog),
     "lines": ("slackwater.engine.telling", lines),
     "exposition": ("slackwater.engine.prometheus", exposition),

@@ -311,7 +311,7 @@ def begun(tmp_path, **now):
     """A checkpoint directory as a query leaves it that has begun."""
     Checkpoint(tmp_path / "state", "job.toml").claim(now)
     (tmp_path / "state" / "offsets").mkdir()
-    (tmp_path / "state" / "offsets" / "0").touch()
+    (tmp_path / "state" / "offsets" / "0").write_text("v1\n{}")
     return Checkpoint(tmp_path / "state", "job.toml")
 
 
@@ -383,6 +383,13 @@ def test_a_checkpoint_that_cannot_be_read_is_refused(tmp_path, text, message):
     begun(tmp_path)
     (tmp_path / "state" / "slackwater.json").write_text(text)
     assert message in refused(write_job(tmp_path))
+
+
+def test_a_checkpoint_that_lost_a_plan_is_refused(tmp_path):
+    begun(tmp_path)
+    (tmp_path / "state" / "commits").mkdir()
+    (tmp_path / "state" / "commits" / "1").touch()
+    assert "damaged: offsets/1 is missing, but commits/1 is there" in refused(write_job(tmp_path))
 
 
 # ---- a real run

@@ -1,5 +1,6 @@
 """The queries that are interrupted: generated streams, and the papers' own examples."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ class Trial(NamedTuple):
     query: sw.Query
     parts: dict
     arrival: str
+    options: dict = {}  # of `stream`
 
     def write(self, folder, numbers=range(FILES)):
         for name, parts in self.parts.items():
@@ -26,7 +28,7 @@ class Trial(NamedTuple):
                 write(folder / name, [parts[number]], first=number)
 
     def stream(self, inputs):
-        return self.query.stream(inputs, arrival=self.arrival)
+        return self.query.stream(inputs, arrival=self.arrival, **self.options)
 
 
 def generated():
@@ -35,11 +37,11 @@ def generated():
     return Trial(query, parts, "arrival")
 
 
-def golden(case):
+def golden(case, files):
     """An example of a paper: its arrivals in turn, cut into files."""
-    size = -(-len(case.events) // FILES)
+    ends = [number * len(case.events) // files for number in range(files + 1)]
     parts = {
-        name: [_between(table, number * size, (number + 1) * size) for number in range(FILES)]
+        name: [_between(table, begin, end) for begin, end in pairwise(ends)]
         for name, table in tables(case).items()
     }
     return Trial(engine_query(case, late="emit"), parts, "arr")
@@ -52,29 +54,24 @@ def _between(table, first, end) -> pa.Table:
 
 def _situation(text):
     options = {"bounds": "(]", "overdue": "now", "late_probe": "window-end"}
-    return golden(Case(streams(START + text)[1], [3, 2], "cross", **options))
+    return Case(streams(START + text)[1], [3, 2], "cross", **options)
 
 
-GOLDEN = {
-    "icde16 figure 1, no slack": lambda: golden(figure_1(slack=0, overdue="now")),
-    "icde16 figure 1": lambda: golden(figure_1(slack=2)),
+PAPERS = {
+    "icde16 figure 1": figure_1(slack=2),
+    "icde16 figure 1, no slack": figure_1(slack=0, overdue="now"),
     **{
-        f"icde16 figure 5{name}": lambda text=text: golden(
-            Case(attributes(text)[1], [3, 3], "key", slack=0, overdue="now")
-        )
+        f"icde16 figure 5{name}": Case(attributes(text)[1], [3, 3], "key", slack=0, overdue="now")
         for name, (text, *_) in FIGURE_5.items()
     },
-    "thesis figure 1.1": lambda: golden(
-        menu("Alice", "Coke", "Bob", "Burger", "Carol", "Burger'", "Dave")[1]
-    ),
-    "thesis figure 1.2": lambda: golden(menu(*LATE_COKE, overdue="now")[1]),
-    "thesis figure 1.2, slack": lambda: golden(menu(*LATE_COKE, slack=4000)[1]),
-    "thesis situation 1": lambda: _situation("A7 A11 B11"),
-    "thesis situation 2": lambda: _situation("A9 A11 B11"),
-    "thesis situation 2, other stream": lambda: _situation("B9' A10' A11"),
-    "thesis situation 3": lambda: _situation("A10'"),
-    "thesis situation 4a": lambda: _situation("A12 A11"),
-    "thesis situation 4b": lambda: _situation("B11 B13 A12"),
-    "thesis situation 4c": lambda: _situation("B11 B13 A15"),
+    "thesis figure 1.1": menu("Alice", "Coke", "Bob", "Burger", "Carol", "Burger'", "Dave")[1],
+    "thesis figure 1.2": menu(*LATE_COKE, overdue="now")[1],
+    "thesis figure 1.2, slack": menu(*LATE_COKE, slack=4000)[1],
+    "thesis situation 1": _situation("A7 A11 B11"),
+    "thesis situation 2": _situation("A9 A11 B11"),
+    "thesis situation 2, other stream": _situation("B9' A10' A11"),
+    "thesis situation 3": _situation("A10'"),
+    "thesis situation 4a": _situation("A12 A11"),
+    "thesis situation 4b": _situation("B11 B13 A12"),
+    "thesis situation 4c": _situation("B11 B13 A15"),
 }
-TRIALS = {"generated streams": generated} | GOLDEN

@@ -3,9 +3,11 @@
 import json
 import os
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import slackwater as sw
@@ -33,6 +35,19 @@ def in_parts(table, n):
     """The table cut into `n` tables."""
     size = -(-table.num_rows // n)
     return [table.slice(i * size, size) for i in range(n)]
+
+
+def by_arrival(tables, parts=4):
+    """The tables in parts that arrive one after the other, those of both streams at a time."""
+    last = max(pc.max(table["arrival"]).as_py() for table in tables.values())
+    ends = [-1, *(last * (i + 1) // parts for i in range(parts))]
+    return {
+        name: [
+            table.filter((pc.field("arrival") > begin) & (pc.field("arrival") <= end))
+            for begin, end in pairwise(ends)
+        ]
+        for name, table in tables.items()
+    }
 
 
 def write(folder, tables, first=0):

@@ -1,10 +1,8 @@
 """Aggregates over joined windows on Spark: what is told embedded, over shards and restarts."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 
 import slackwater as sw
@@ -13,6 +11,7 @@ from slackwater.engine.replay import recorded
 from slackwater.spark.listener import with_picture
 from spark.streams import (
     as_frame,
+    by_arrival,
     by_batch,
     finish,
     in_parts,
@@ -43,19 +42,6 @@ def rows_of(table):
 def _rounded(row):
     """Sums over shards are added in another order."""
     return {n: float(f"{v:.9g}") if isinstance(v, float) else v for n, v in row.items()}
-
-
-def by_arrival(tables, parts=4):
-    """The tables in parts that arrive one after the other, those of both streams at a time."""
-    last = max(pc.max(table["arrival"]).as_py() for table in tables.values())
-    ends = [-1, *(last * (i + 1) // parts for i in range(parts))]
-    return {
-        name: [
-            table.filter((pc.field("arrival") > begin) & (pc.field("arrival") <= end))
-            for begin, end in pairwise(ends)
-        ]
-        for name, table in tables.items()
-    }
 
 
 def put(tmp_path, tables, first=0, last=None):

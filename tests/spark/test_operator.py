@@ -222,17 +222,41 @@ def test_state_is_a_header_and_the_chunks_it_names():
     assert all(name[0].encode() in header for name in chunks)
 
 
-def test_a_missing_chunk_is_said():
+@pytest.fixture
+def interrupted():
+    """A cluster behind its first micro-batch whose workers remember nothing, and the second one."""
     query, own = pair_query(window="10 s"), pair(rows=100)
     renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
     cluster = Cluster(query, tuple(t.schema for t in renamed), 1)
     first, second, *_ = cut_at(renamed, [50])
     cluster.run(first)
-    [key] = cluster.job.shard_keys
-    cluster.testers[0].updateMapState("chunks", key, {})
     cluster.workers = [Kept()]
+    return cluster, second
+
+
+def test_a_missing_chunk_is_said(interrupted):
+    cluster, second = interrupted
+    cluster.testers[0].updateMapState("chunks", cluster.job.shard_keys[0], {})
     with pytest.raises(SnapshotError, match="the checkpoint is damaged: chunk .* is missing"):
         cluster.run(second)
+
+
+@pytest.mark.parametrize("state", ["header", "chunks"])
+def test_a_byte_that_changed_in_the_state_is_said(interrupted, state):
+    """Such as the memory of a state store may do it, which has checksums for its files alone."""
+    cluster, second = interrupted
+    [tester], [key] = cluster.testers, cluster.job.shard_keys
+    if state == "header":
+        tester.updateValueState(state, key, (_flipped(*tester.peekValueState(state, key)),))
+    else:
+        chunks = tester.peekMapState(state, key)
+        tester.updateMapState(state, key, {n: (_flipped(*c),) for n, c in chunks.items()})
+    with pytest.raises(SnapshotError, match="the snapshot is damaged: its bytes are not those"):
+        cluster.run(second)
+
+
+def _flipped(data):
+    return data[:-1] + bytes([data[-1] ^ 1])
 
 
 def test_results_of_a_hot_key_come_in_bounded_blobs(monkeypatch):

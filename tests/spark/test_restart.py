@@ -1,25 +1,16 @@
-"""However a query was interrupted, each micro-batch gives the rows of an undisturbed run."""
+"""However a query was interrupted, each micro-batch gives the rows of an undisturbed run.
 
-import os
-import random
+Drivers, workers and executors are killed in `tests/faults`.
+"""
+
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-import profiles
-from spark import driver
-from spark.cases import FILES, TRIALS, generated
-from spark.streams import all_rows, by_batch, finish, is_balanced, observed, pair_query, sources
+from spark.cases import FILES, generated
+from spark.streams import by_batch, finish, is_balanced, observed, pair_query, sources
 
-TRUST = profiles.PROFILE == "trust"
-KILLS = 20 if TRUST else 2
-KILLED = TRIALS if TRUST else ["generated streams"]
 TRIAL = generated()
 prepared = TRIAL.write
 
@@ -65,68 +56,6 @@ def test_a_batch_that_is_repeated_on_other_partitions_gives_the_same_rows(
     finally:
         spark.conf.set("spark.sql.files.maxPartitionBytes", before)
     assert by_batch(tmp_path) == undisturbed[0]
-
-
-@pytest.mark.parametrize("name", KILLED)
-def test_killing_the_driver_at_any_moment_changes_nothing(spark, tmp_path, name):
-    trial = TRIALS[name]()
-    calm, rough = tmp_path / "calm", tmp_path / "rough"
-    trial.write(calm)
-    trial.write(rough)
-    finish(trial.stream(sources(spark, calm, per_trigger=2)), calm)
-    moments = random.Random(7)
-    kills = 0
-    while kills < KILLS:  # one life after the other
-        shutil.rmtree(rough, ignore_errors=True)
-        trial.write(rough)
-        died = True
-        while died and kills < KILLS:
-            victim = launch(rough, 1 + kills % 2, name)
-            wait_for(rough / "started", victim)
-            time.sleep(moments.uniform(0, 5))
-            died = victim.poll() is None
-            if died:
-                os.killpg(victim.pid, signal.SIGKILL)
-                kills += 1
-            victim.wait()
-        assert launch(rough, 2, name).wait(timeout=120) == 0
-        if planned(rough) == planned(calm):
-            assert by_batch(rough) == by_batch(calm)
-        else:  # it died between the notes of a source and the plan of its batch: another cut
-            rows = Counter(row[:-1] for row in all_rows(rough).elements())  # late, or in time
-            assert rows == Counter(row[:-1] for row in all_rows(calm).elements())
-
-
-def planned(folder):
-    """Which files each source reads in each micro-batch.
-
-    Spark's file source notes which files it has seen before Spark plans the batch. Who dies between
-    finds the files of two batches in one, and the other source behind.
-    """
-    log = folder / "checkpoint" / "offsets"
-    plans = [file.read_text().splitlines()[2:] for file in sorted(log.glob("[0-9]*"))]
-    noted = sorted((folder / "checkpoint" / "sources").glob("*/[0-9]*"))
-    return plans, [len(file.read_text().splitlines()) for file in noted]
-
-
-def launch(folder, cores, name):
-    """A driver of its own, in a group of its own; a classic one even where this is Connect."""
-    command = [sys.executable, driver.__file__, str(folder), str(cores), name]
-    classic = {k: v for k, v in os.environ.items() if "REMOTE" not in k and "CONNECT" not in k}
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(
-        command, start_new_session=True, stdout=quiet, stderr=quiet, env=classic
-    )
-
-
-def wait_for(file, victim, seconds=120):
-    """Until the driver says that its query starts."""
-    end = time.monotonic() + seconds
-    while not file.exists():
-        assert victim.poll() is None, "the driver ended before its query started"
-        assert time.monotonic() < end, f"{file} did not appear"
-        time.sleep(0.02)
-    file.unlink()
 
 
 # ---- what may change between two runs

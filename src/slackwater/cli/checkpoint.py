@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from slackwater.cli.tables import JobFileError
+from slackwater.errors import SnapshotError
+from slackwater.spark.checkpoint import check_checkpoint
 
 VERSION = 1
 _FILE = "slackwater.json"
@@ -23,6 +25,7 @@ class Checkpoint:
 
     def __init__(self, path: Path, file: str) -> None:
         self.path = path
+        self._file = file
         self._what = f"{file}: [job] checkpoint {path}"
         self.saved = self._read()  # what must not change; empty: nothing yet
 
@@ -35,6 +38,11 @@ class Checkpoint:
             self._refuse(
                 "is not empty and was not made by `slackwater run`; name a directory that is new"
             )
+        try:
+            check_checkpoint(self.path)
+        except SnapshotError as error:
+            msg = f"{self._file}: {error}"
+            raise JobFileError(msg) from error
         if not any((self.path / "offsets").glob("[0-9]*")):
             return {}  # made, but the query never began
         try:

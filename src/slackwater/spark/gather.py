@@ -55,11 +55,11 @@ class Gathered:
 
     def blobs(self, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
         """Blobs of all shards in, blobs of results out."""
-        by_place: dict[Place, list[Tally]] = {}
+        by_place: dict[Place, list[str]] = {}
         metrics: list[tuple[bytes, list[int]]] = []
         for row in rows:
             if row["kind"] == PARTIALS:
-                _read(bytes(row["data"]), self._packing, by_place)
+                _read(bytes(row["data"]), by_place)
             elif row["kind"] == METRICS:
                 metrics.append((bytes(row["data"]), [int(number) for number in row["numbers"]]))
             else:
@@ -67,7 +67,7 @@ class Gathered:
         told = []
         for place in sorted(by_place):
             _, is_told, start = place
-            tally = added_up(by_place[place])
+            tally = self._added_up(by_place[place])
             say = self._compensator.tell if is_told else self._compensator.close
             told += say(start, tally)
         self._produced += len(told)
@@ -78,6 +78,10 @@ class Gathered:
         for number, (sketch, numbers) in enumerate(metrics):
             numbers[PRODUCED] = self._produced if number == 0 else 0
             yield METRICS, self._with_told(sketch, table) if number == 0 else sketch, numbers
+
+    def _added_up(self, texts: Iterable[str]) -> Tally:
+        """The tallies of all shards as one, whichever came first: floats mind the order."""
+        return added_up([self._packing.unpack(json.loads(text)) for text in sorted(texts)])
 
     def _with_told(self, sketch: bytes, results: pa.Table) -> bytes:
         """The sketch of a shard with what all shards told together."""
@@ -121,12 +125,11 @@ def gather_batch(job: Job, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
     return Gathered(job).blobs(rows)
 
 
-def _read(data: bytes, packing: Packing, by_place: dict[Place, list[Tally]]) -> None:
+def _read(data: bytes, by_place: dict[Place, list[str]]) -> None:
     table = from_ipc(data)
     columns = [table.column(name).to_pylist() for name in ("instant", "is_told", "start", "tally")]
     for instant, is_told, start, tally in zip(*columns, strict=True):
-        own = by_place.setdefault((instant, is_told, start), [])
-        own.append(packing.unpack(json.loads(tally)))
+        by_place.setdefault((instant, is_told, start), []).append(tally)
 
 
 def _parts(job: Job) -> tuple[AggregateQuery, Values, Packing]:
