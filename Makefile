@@ -107,8 +107,6 @@ trust: setup ## Every property many times over, 200 faults on Spark, a cluster, 
 	@SLACKWATER_CONNECT=1 $(PYTEST) tests/spark
 
 # cosmic-ray only lends its operators: it stays out of .venv, and its own runner's packages out of both.
-SEED ?= 0
-SAMPLE ?= 100
 MUTANT_TOOLS := build/mutants/tools
 
 $(MUTANT_TOOLS)/.installed: Makefile
@@ -116,6 +114,8 @@ $(MUTANT_TOOLS)/.installed: Makefile
 	  --target $(MUTANT_TOOLS) cosmic-ray==8.7.0 parso==0.8.7
 	@touch "$@"
 
+mutants: SEED ?= 0
+mutants: SAMPLE ?= 100
 mutants: setup $(MUTANT_TOOLS)/.installed ## Change the source in SAMPLE places a package, by SEED, and see what no test notices (long)
 	@"$(BIN)/python" tools/mutants.py --seed $(SEED) --sample $(SAMPLE)
 
