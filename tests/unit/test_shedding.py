@@ -8,6 +8,7 @@ import pytest
 
 import profiles
 import slackwater as sw
+from helpers import fed
 from slackwater.engine.engine import Engine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.replay import recorded
@@ -480,6 +481,21 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
     fixed = pair(shed=sw.Harvest(budget=30_000.0, every=10, fraction=0.25))
     again = Engine.restore(engine.snapshot(), fixed, dict.fromkeys("ab", table.schema))
     assert again.metrics().shedding.throttle == 0.25 != engine.metrics().shedding.throttle
+
+
+@pytest.mark.parametrize("memory", [None, 90_000])
+def test_a_restart_changes_nothing_where_windows_are_sorted(memory):
+    """What the oldest basic window costs must not depend on what of it is forgotten already."""
+    tables = Workload(m=2, rates=(60.0,), seconds=30).tables(1)
+    query = sw.join(
+        *(sw.Stream(name, "ts", "10 s") for name in tables),
+        where="abs(s1.x - s2.x) <= 2",
+        shed=sw.Harvest(budget=5_000, memory=memory),
+    )
+    batch, _ = recorded(query, tables, "ts")
+    whole = fed(query, batch)
+    assert whole[-1].shedding.throttle < 1
+    assert fed(query, batch, (37,), restart=True)[0] == whole[0]
 
 
 def test_a_sorted_window_is_of_use_where_a_band_links_it():

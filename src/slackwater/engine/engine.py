@@ -270,10 +270,12 @@ class Engine(ShardEngine[Query, Reorder]):
             sizes = rows.sizes(log.row[own]) + log.bytes_per_event
             size.append(np.bincount(age[s], sizes).astype(float))
         for s, kept in enumerate(shedder.ages_kept(size)):
-            gone = int(np.count_nonzero(age[s] >= kept))
-            if gone:
-                self.counters.evicted += gone
-                self.join.forget_before(s, self.join.time - kept * int(shedder.shed.basic[s]) + 1)
+            if np.any(age[s] >= kept):
+                basic = int(shedder.shed.basic[s])
+                first = self.join.first_to_keep(self.join.time - kept * basic + 1, basic)
+                own = stored & (log.stream == s)
+                self.counters.evicted += int(np.count_nonzero(log.ts[own] < first))
+                self.join.forget_before(s, first)
         self._forget_rows(self._reached)
 
     def measured(self, busy: float, begin: int) -> None:

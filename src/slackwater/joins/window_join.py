@@ -105,6 +105,11 @@ class WindowJoin:
         self._made, self._late, self._sampled = _records(0)
         self._shed = shed
         self._index = index
+        if shed is not None and index is not None:
+            # The oldest basic window is looked into as a whole, so it must be there as a whole:
+            # what of it is forgotten already depends on when the engine was restored.
+            ctl = self.frame.ctl
+            ctl[clock.RETENTION] = max(ctl[clock.RETENTION], shed.basic.max())
         arrays = None if index is None else index.arrays
         self._kernel = _compiled_run(
             conditions.scan is not None, numba.typeof(shed), numba.typeof(arrays)
@@ -194,7 +199,7 @@ class WindowJoin:
         self.frame.ctl[clock.TIME] = state.time
         self.frame.held[:] = state.horizons  # what was not kept then cannot be looked at now
         if not self.frame.ctl[clock.RETENTION_FIXED]:
-            self.frame.ctl[clock.RETENTION] = state.retention
+            self.frame.ctl[clock.RETENTION] = max(self.frame.ctl[clock.RETENTION], state.retention)
         at = 0
         while at < len(kept):
             at = kernels.put_back(at, kept, self.frame, self.plan, self.store, self._log.records())
@@ -213,6 +218,13 @@ class WindowJoin:
         if self.time == BEFORE:
             return BEFORE
         return int(clock.horizon(stream, self.frame, self.store, self.plan.width))
+
+    def first_to_keep(self, ts: int, basic: int) -> int:
+        """The first time not before `ts` from which on events can be kept.
+
+        A sorted basic window is looked into as a whole: it stays or goes as a whole.
+        """
+        return ts if self._index is None else -(-ts // basic) * basic
 
     def forget_before(self, stream: int, ts: int) -> None:
         """Do not look at events of `stream` before `ts` any more."""
