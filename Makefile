@@ -8,6 +8,7 @@ PEERS := $(CURDIR)/.venv-peers
 KERNELS := $(shell find src/slackwater/kernels -name '*.py' 2>/dev/null)
 
 PYTEST := "$(BIN)/python" -m pytest -q
+OTHERS := $(addprefix src/slackwater/lab/peers/,flink.py pathway.py) # run in environments of their own
 
 # Each step says what it needs; the caller's settings must not change what it means.
 unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
@@ -68,7 +69,7 @@ test: lint test-main test-nojit ## Set up, lint, and run every test; all that a 
 
 test-main: setup # the whole suite and the examples in docstrings, kernels compiled
 	@echo "test: every test, kernels compiled"
-	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules tests tools src/slackwater
+	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules $(OTHERS:%=--ignore=%) tests tools src/slackwater
 
 # Coverage sees kernels only as plain Python. Spark's workers and the command line are not measured.
 test-nojit: setup # the same kernels as plain Python, with coverage

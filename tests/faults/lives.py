@@ -104,7 +104,8 @@ class Life:
                     os.kill(pid, signal.SIGKILL)
             self._process.poll()
             time.sleep(0.01)
-        self._process.wait()
+        with suppress(BrokenPipeError):  # what it was told and did not read
+            self._process.communicate()
         ALIVE.discard(self)
 
     def kill_worker(self, rng):

@@ -261,6 +261,7 @@ REVIEWED = {
     ("joins/conditions.py", "exec"): "the loops around a condition, from a tree that was checked",
     ("joins/conditions.py", "compile"): "the same",
     ("spark/processor.py", "cloudpickle.dumps"): "a job goes to Spark's workers, as all its code",
+    ("spark/processor.py", "cloudpickle.register_pickle_by_value"): "the same",
     ("spark/processor.py", "pickle.loads"): "which read what the driver of this query wrote",
     ("lab/core_bench.py", "subprocess.run"): "a benchmark starts this Python, without a shell",
     ("lab/spark_run.py", "subprocess.run"): "the same",
