@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import profiles
 from recorded import slackwater
 from slackwater.lab import memory
 from slackwater.lab.endless import PART, endless
@@ -32,6 +33,10 @@ def test_every_event_happens_once_and_arrives_once():
         assert not (np.diff(come[0]) >= 0).all()
 
 
+compiled = pytest.mark.skipif(profiles.PLAIN, reason="hundreds of thousands of events")
+
+
+@compiled
 def test_a_soak_accounts_for_every_result():
     seen = soak(seed=1, events=2 * PART)
     told = by_name(lines(seen, quick=False))
@@ -110,6 +115,7 @@ def test_ages_that_grow_are_seen(ages, missed):
     assert steady_figure(seen).axes
 
 
+@compiled
 def test_the_command_tells_and_draws(tmp_path):
     result = slackwater("bench", "soak", "--quick", "--json", "--out", str(tmp_path))
     assert result.exit_code == 0
