@@ -18,6 +18,8 @@ from slackwater.errors import QueryError
 TimeUnit = Literal["ms", "us"]
 Duration = str | int | timedelta
 
+PER_SECOND: dict[TimeUnit, int] = {"ms": 1_000, "us": 1_000_000}
+
 _MICROSECONDS = {
     "us": 1,
     "microsecond": 1,

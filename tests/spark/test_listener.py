@@ -120,6 +120,42 @@ def test_a_start_says_what_was_asked_where_that_is_known(tmp_path):
     assert started["query"]["streams"] == ["a", "b"]
 
 
+NOW = "2026-01-01T00:00:00.000Z"
+NOW_S = 1_767_225_600
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "warned"),
+    [
+        (NOW_S * 1000, NOW_S * 1000 - 60_000, []),
+        (NOW_S - 60, NOW_S * 1000, ["a"]),
+        (NOW_S - 60, NOW_S, ["a", "b"]),  # going by when they were read
+        (None, NOW_S, []),  # not yet
+        (12, 34, []),
+    ],
+)
+def test_seconds_are_noticed_once_in_a_run(caplog, a, b, warned):
+    def progress(batch):
+        streams = {name: counts(local_time=time) for name, time in {"a": a, "b": b}.items()}
+        row = Row(**counts(streams=streams, shards=2))
+        return SimpleNamespace(
+            id="i", runId=f"seconds {a} {b}", name="x", batchId=batch, timestamp=NOW,
+            numInputRows=9, durationMs={}, batchDuration=1, observedMetrics={"slackwater": row},
+        )  # fmt: skip
+
+    lines_seen = []
+    listeners = [Lines(lines_seen.append, pair_query()) for _ in range(2)]
+    with caplog.at_level(logging.WARNING, logger="slackwater"):
+        for batch in range(3):
+            for listener in listeners:
+                listener.onQueryProgress(SimpleNamespace(progress=progress(batch)))
+    said = " seems to be in seconds, going by "
+    assert [record.getMessage().partition(said)[0] for record in caplog.records] == [
+        f"the time of stream {name!r}" for name in warned
+    ]
+    assert len(lines_seen) == 6
+
+
 def test_two_shards_make_one_picture_and_tell_what_they_were_commanded(spark, tmp_path):
     tables = pair(rows=1_200)
     for name, table in tables.items():

@@ -52,7 +52,7 @@ def run(
                     # each has lines of its own: the watch takes them apart
                     can_be_told = control[0] is not None
                     shown = [Lines(history.take, job.query, can_be_told)] if history else []
-                    listeners = [Lines(watch.take), *_metrics_log(job), *shown]
+                    listeners = [Lines(watch.take, job.query), *_metrics_log(job), *shown]
                     checkpoint.claim(fingerprint)
                     screen.follow(watch)
                     screen.doing("running; Ctrl-C stops it")

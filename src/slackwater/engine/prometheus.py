@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from slackwater.stats.recent import EDGES
+from slackwater.units import PER_SECOND
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -20,7 +21,6 @@ Line = Mapping[str, Any]
 Sample = tuple[str, dict[str, str], float]  # what is added to the name, labels, value
 Numbers = Iterator[tuple[dict[str, str], Any]]  # labels, value; None: not known
 
-_PER_SECOND = {"ms": 1_000, "us": 1_000_000}
 _STATES = ("active", "slow", "idle", "finished")
 
 
@@ -76,7 +76,7 @@ def _picture(line: Line) -> Mapping[str, Any]:
 
 def _per_second(line: Line) -> int:
     """How many units of time a second has."""
-    return _PER_SECOND[_picture(line).get("unit", "ms")]
+    return PER_SECOND[_picture(line).get("unit", "ms")]
 
 
 def _known(numbers: Callable[[Line], Numbers]) -> Callable[[Line], Iterator[Sample]]:

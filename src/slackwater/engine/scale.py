@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackwater.kernels.records import I64
-from slackwater.units import TimeUnit
+from slackwater.units import PER_SECOND, TimeUnit
 
 _SAMPLE = 1000
-_PER_SECOND = {"ms": 10**3, "us": 10**6}
 _UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}
 _OUR_DAYS = 631_152_000, 4_102_444_800  # 1990 to 2100, in seconds since 1970
 _NEAR = 0.1  # 1990 and 2100 are further apart, but clocks of one query are not
@@ -42,7 +41,7 @@ def typical(ts: I64, good: Any) -> float | None:
 
 def in_unit(time: float, other: float, unit: TimeUnit) -> str | None:
     """The unit in which `time` seems to be, if `other` is right and it is not `unit`."""
-    per_second = _PER_SECOND[unit]
+    per_second = PER_SECOND[unit]
     if not _OUR_DAYS[0] <= other / per_second <= _OUR_DAYS[1]:
         return None
     for scale, name in _UNITS.items():
@@ -59,6 +58,6 @@ def warn_of_units(clocks: Sequence[Clock], unit: TimeUnit) -> None:
             if seems is not None:
                 logging.getLogger("slackwater").warning(
                     "%s seems to be in %s, going by %s, but is taken for %s: convert it",
-                    clock.name, seems, other.name, _UNITS[_PER_SECOND[unit]],
+                    clock.name, seems, other.name, _UNITS[PER_SECOND[unit]],
                 )  # fmt: skip
                 break

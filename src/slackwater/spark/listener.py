@@ -14,15 +14,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from slackwater.engine.picture import merged
+from slackwater.engine.scale import Clock, warn_of_units
 from slackwater.engine.telling import asked
 from slackwater.spark.metrics import NAME
+from slackwater.units import PER_SECOND
 from slackwater.window_query import AnyQuery
 
 if TYPE_CHECKING:
@@ -44,17 +47,21 @@ class Lines(StreamingQueryListener):
     """Tells each event of each query as plain data.
 
     Spark Connect drops a listener that raises, and classic Spark fills its log: whatever goes wrong
-    in `tell` becomes a warning of the logger "slackwater".
+    in `tell` becomes a warning of the logger "slackwater". So do times that seem to be in another
+    unit than the query's, going by another stream or by when they were read.
 
     Parameters
     ----------
     tell
         Gets each line.
     query
-        What was asked, for the lines of starts; to be left out where several queries run.
+        What was asked, for the lines of starts and the unit of times; to be left out where several
+        queries run.
     control
         Whether that query has a control directory.
     """
+
+    _compared: ClassVar[set[str]] = set()  # runs; one may have several listeners
 
     def __init__(
         self,
@@ -63,6 +70,7 @@ class Lines(StreamingQueryListener):
         control: bool = False,
     ) -> None:
         self._tell = tell
+        self._unit = None if query is None else query.unit
         self._asked = None if query is None else asked(query, control)
         self._names: dict[str, str | None] = {}  # of running queries; the last event has no name
         self._all_ended = Event()
@@ -79,7 +87,7 @@ class Lines(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """A micro-batch is done."""
-        self._guarded(lambda: self.batch(event.progress))
+        self._guarded(lambda: self._with_clocks_compared(self.batch(event.progress)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Nothing happened, so there is nothing to tell."""
@@ -115,6 +123,18 @@ class Lines(StreamingQueryListener):
             "balanced": None if metrics is None else is_balanced(metrics),
             "metrics": metrics,
         }
+
+    def _with_clocks_compared(self, line: Line) -> Line:
+        """The line; warns once in a run, when all its streams have told a time."""
+        if self._unit is None or line["metrics"] is None or line["run_id"] in self._compared:
+            return line
+        times = {name: told["local_time"] for name, told in line["metrics"]["streams"].items()}
+        if None not in times.values():
+            self._compared.add(line["run_id"])
+            read = datetime.fromisoformat(line["timestamp"]).timestamp() * PER_SECOND[self._unit]
+            clocks = [Clock(f"the time of stream {name!r}", time) for name, time in times.items()]
+            warn_of_units([*clocks, Clock("when it was read", read)], self._unit)
+        return line
 
     def _head(self, kind: str, event: QueryStartedEvent | QueryTerminatedEvent) -> Line:
         run = str(event.runId)
