@@ -32,6 +32,8 @@ settings.load_profile(profiles.PROFILE)
 
 # Tests of a worker share one JVM, whichever starts it; rows of 65 MB need more than Spark's 1 GB.
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 3g pyspark-shell")
+# They live for minutes at most: Java's second compiler would take more time than it saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Spark finds its Java here where the system has none; see tools/ensure_java.py.
 if (Path(sys.prefix) / "bin" / "java").exists():
