@@ -7,6 +7,8 @@ The operators are those of cosmic-ray (tools/mutations.py). Its runner is not us
 mutant into the source tree and starts the tests anew. Here a mutant is handed to the import system
 of a forked process, so nothing on disk changes and numpy, numba and hypothesis are loaded once. The
 kernels run as plain Python, and a mutant meets only the tests that run its line, quickest first.
+`--again` shows more examples to those that are left; with `--compiled` those outside the kernels
+meet the tests as `make test` runs them, simulations too.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ FAR = (
     "api_page archive concepts ensure_chromium ensure_java lab_data memory oracle pecj_lab picture"
 )
 FAR += " prometheus security telling"
-ENOUGH = 12.0  # seconds of processor time: the slowest tests of a mutant are left out beyond this
+# Seconds of processor time: the slowest tests of a mutant are left out beyond this.
+ENOUGH = {"mutants": 12.0, "nojit": 12.0, "ci": 60.0}
 PRELOADED = ("numba", "pandas", "pyarrow.compute", "hypothesis.strategies", "sqlglot", "duckdb")
 # pytest would have rewritten what is preloaded.
 QUIET = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
@@ -126,7 +129,8 @@ def measure(tests: list[str]) -> int:
 class Selection:
     """The tests as `measure` left them: how long each takes, and which lines it runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, enough: float) -> None:
+        self.enough = enough
         self.seconds: dict[str, float] = json.loads((BUILD / "seconds.json").read_text())
         self.data = coverage.CoverageData(str(BUILD / "coverage"))
         self.data.read()
@@ -142,7 +146,7 @@ class Selection:
         return {
             test: self.seconds[test]
             for test, total in zip(quick, spent, strict=True)
-            if total <= ENOUGH
+            if total <= self.enough
         }
 
 
@@ -239,14 +243,19 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=100, help="mutants of each group")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--again", action="store_true", help="only survivors of the last run")
+    parser.add_argument("--compiled", action="store_true", help="--again, with compiled kernels")
     parser.add_argument("--measured", action="store_true", help="tests as the last run saw them")
     parser.add_argument("tests", nargs="*", default=TESTS, help="tests that mutants meet")
     asked = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "src"), str(BUILD / "tools")]
     # Those that are left meet more examples.
-    profile = "nojit" if asked.again else "mutants"
-    os.environ |= {"NUMBA_DISABLE_JIT": "1", "SLACKWATER_PROFILE": profile}
+    again = asked.again or asked.compiled
+    profile = "ci" if asked.compiled else "nojit" if again else "mutants"
+    os.environ |= {
+        "NUMBA_DISABLE_JIT": str(int(not asked.compiled)),
+        "SLACKWATER_PROFILE": profile,
+    }
     for name in PRELOADED:
         import_module(name)
     if not asked.measured:
@@ -259,11 +268,13 @@ def main() -> int:
     samples = [drawn(mutants, asked.sample, asked.seed) for mutants in everything.values()]
     # One of each group at a time: a run that is cut short leaves samples of all.
     sample = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant]
-    outcomes = saved() if asked.again else {}
-    if asked.again:
+    outcomes = saved() if again else {}
+    if again:
         sample = [mutant for mutant, what in outcomes.items() if what in ALIVE]
-    for mutant, what in tried(sample, Selection(), asked.jobs):
-        if what != "not run" or not asked.again:  # it may be that only these tests do not run it
+    if asked.compiled:  # numba would take a kernel from its cache, without the change
+        sample = [mutant for mutant in sample if "/kernels/" not in mutant.path]
+    for mutant, what in tried(sample, Selection(ENOUGH[profile]), asked.jobs):
+        if what != "not run" or not again:  # it may be that only these tests do not run it
             outcomes[mutant] = what
             save(outcomes)
         if what in ALIVE:
