@@ -10,6 +10,7 @@ from slackwater.engine.replay import recorded
 from slackwater.kernels import drop_rates
 from slackwater.kernels import harvest as kernels
 from slackwater.kernels import shed as places
+from slackwater.kernels.sorted_windows import HEAD
 from slackwater.shedding import setting
 from slackwater.shedding.learning import lag_scores
 from slackwater.shedding.throttle import Load, Throttle
@@ -111,3 +112,54 @@ def test_random_drop_keeps_equal_shares_of_equal_streams():
     x = keep[0]
     assert keep == pytest.approx([x, x, x], rel=1e-6)
     assert x**2 + 2 * x**3 == pytest.approx(1.5, rel=1e-6)
+
+
+# ---- VII: basic windows sorted by value; b = 20, abs(a.x - b.x) <= 1
+#
+#   time      80 ... 94                            101   102   103   |   105   106   107
+#   stream b  15 events, x = 14, 13, ... 0         x=7   x=40  x=41
+#   stream a                                                         |   x=7.5, three times
+#
+# The basic window from 80 to 99 is over: bisection costs 2 log2(16) = 8, and x = 7 and 8 are near
+# enough. That from 100 on still grows: all of its 3 events are compared. So each of a costs 13.
+
+
+def test_only_what_is_near_is_compared_in_a_basic_window_that_is_over():
+    a = pa.table({"ts": [105, 106, 107], "x": [7.5] * 3})
+    b = pa.table({"ts": [*range(80, 95), 101, 102, 103], "x": [*range(14, -1, -1), 7, 40, 41]})
+    b = b.set_column(1, "x", b["x"].cast(pa.float64()))
+    query = sw.join(
+        *(sw.Stream(name, "ts", 100) for name in "ab"),
+        where="abs(a.x - b.x) <= 1",
+        shed=sw.Harvest(budget=1e15, every=10**6, basic_window=20),
+    )
+    engine = Engine(query, dict.fromkeys("ab", a.schema))
+    engine.shedder.shed.number[places.SAMPLE] = 0.0
+    batch, _ = recorded(query, {"a": a, "b": b}, None)
+    output = engine.feed(batch)
+    output.extend(engine.flush())
+    assert sorted(output.table["b_ts"].to_pylist()) == [*[86] * 3, *[87] * 3, *[101] * 3]
+    assert engine.metrics().shedding.comparisons == 3 * (8 + 2 + 3)
+    # and 15 events were sorted, once
+    assert engine.join._index.arrays.room[1, HEAD] == 15
+
+
+def test_what_joined_is_learnt_by_the_age_of_each_member():
+    """Seen from C25 (b = 10), A0 is 25 old and B12 13; B14 passed the first step, but not C's."""
+    query = sw.join(
+        *(sw.Stream(name, "ts", 49) for name in "abc"),
+        where="a.x <= b.x and b.x == c.x",
+        shed=sw.Harvest(budget=1e15, every=10**6, basic_window=10, index="none"),
+    )
+    tables = {
+        "a": pa.table({"ts": [0], "x": [1]}),
+        "b": pa.table({"ts": [12, 14], "x": [1, 2]}),
+        "c": pa.table({"ts": [25], "x": [1]}),
+    }
+    engine = Engine(query, dict.fromkeys("abc", tables["a"].schema))
+    engine.shedder.shed.number[places.SAMPLE] = 1.0  # all events are in the sample
+    engine.feed(recorded(query, tables, None)[0])
+    engine.flush()
+    joined = engine.shedder.shed.joined
+    assert np.argwhere(joined).tolist() == [[2, 0, 2], [2, 1, 1]]  # of c's event: stream, age
+    assert joined.sum() == 2

@@ -11,9 +11,13 @@ import slackwater as sw
 from helpers import fed
 from slackwater.engine.engine import Engine
 from slackwater.engine.load import LoadMeter
+from slackwater.engine.output import late_table
 from slackwater.engine.replay import recorded
+from slackwater.joins.conditions import may_reorder
+from slackwater.joins.plan import counted
 from slackwater.kernels import drop_rates
 from slackwater.kernels import harvest as kernels
+from slackwater.kernels import shed as places
 from slackwater.kernels.records import EVENT, Index
 from slackwater.kernels.sorted_windows import _sort as sort_window
 from slackwater.lab.harvest import random_case
@@ -397,6 +401,28 @@ def test_what_is_lost_with_late_events_is_estimated_too():
     assert not run.late.column("exact").to_numpy(zero_copy_only=False).all()
 
 
+def test_a_loss_that_is_estimated_is_not_called_exact():
+    """B10 comes when the join is at 30. While load is shed, only a sample is looked at: not B10."""
+    query = sw.join(*(sw.Stream(name, "ts", 100) for name in "ab"), retention=100,
+                    shed=sw.Harvest(budget=1e15, every=10**6))  # fmt: skip
+    tables = {
+        "a": pa.table({"ts": [5, 30], "arr": [5, 30]}),
+        "b": pa.table({"ts": [30, 10], "arr": [30, 31]}),
+    }
+    batch, _ = recorded(query, tables, "arr")
+    told = {}
+    for shedding in (0, 1):
+        engine = Engine(query, dict.fromkeys("ab", tables["a"].schema))
+        engine.shedder.shed.number[places.SAMPLE] = 0.0
+        engine.shedder.shed.ctl[places.SHEDDING] = shedding
+        output = engine.feed(batch)
+        output.extend(engine.flush())
+        late = late_table(output.late, query.names).select(["ts", "kept", "lost", "exact"])
+        (told[shedding],) = late.to_pylist()
+    assert told[0] == {"ts": 10, "kept": True, "lost": 2, "exact": True}  # with A5, A30
+    assert told[1] == {"ts": 10, "kept": True, "lost": 0, "exact": False}
+
+
 def test_orders_follow_the_selectivities():
     """Streams a and b have many matches, a and c few: c comes first."""
     n = 400
@@ -414,6 +440,23 @@ def test_orders_follow_the_selectivities():
     engine.feed(batch)
     assert engine.shedder.orders[0] == [2, 1]
     assert engine.shedder.orders[1] == [2, 0]
+
+
+def test_orders_of_up_to_five_streams_may_change_where_results_are_walked():
+    streams = [sw.Stream(name, "ts", 400) for name in "abcdef"]
+    five, six = (sw.join(*streams[:n], on="k", shed="adaptive") for n in (5, 6))
+    assert may_reorder(five)
+    assert not may_reorder(six)
+    assert not may_reorder(sw.join(*streams[:2], on="k", shed="adaptive", select="count"))
+    assert not may_reorder(sw.join(*streams[:2], on="k"))
+
+
+def test_streams_at_the_ends_of_the_join_tree_are_only_counted():
+    """A chain a - b - c: from a, the events of b are walked, and for each those of c counted."""
+    streams, chain = [sw.Stream(name, "ts", 400) for name in "abc"], ["a.k = b.k", "b.j = c.j"]
+    leaves = counted(sw.join(*streams, on=chain, select="count"))
+    assert leaves.tolist() == [[0, 0, 1], [1, 0, 1], [1, 0, 0]]
+    assert not counted(sw.join(*streams, on=chain)).any()  # results are walked as a whole
 
 
 # ---- the wall clock

@@ -3,10 +3,12 @@
 import datetime as dt
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.joins.keys import KeyCodes
 
 UTC = dt.UTC
 
@@ -103,3 +105,43 @@ def test_dates_and_seconds_are_times_too():
         "result_ts": [86_400_000],
         "n": [1],
     }
+
+
+# ---- codes of keys: those that no window holds any more are forgotten
+
+
+def codes_of(types):
+    return KeyCodes([{0: types}], first=2)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [pa.array([0, 1, 2, 3])],
+        [pa.array([0.0, 1.5, -2.0, float("nan")])],
+        [pa.array(["u", "v", "w", "x"])],
+        [pa.array([0, 1, 0, 0]), pa.array(["u", "u", "v", "w"])],
+        [pa.array([0, 1, 0, 0]), pa.array(["u", "u", "v", "u"]), pa.array([0.0, 0.0, 0.0, 2.5])],
+    ],
+    ids=["int", "float", "text", "two columns", "three columns"],
+)
+def test_keys_that_are_kept_close_ranks_and_one_that_was_forgotten_is_new(columns):
+    codes = codes_of([c.type for c in columns])
+    assert codes.encode(0, columns, 4).tolist() == [2, 3, 4, 5]
+    live = np.array([True, True, True, False, True, True])  # all but the second row's
+    assert codes.keep(live).tolist() == [0, 1, 2, -1, 3, 4]
+    assert codes.encode(0, columns, 4).tolist() == [2, 5, 3, 4]
+
+
+def test_a_cross_join_has_one_key_without_columns_and_keeps_it():
+    codes = codes_of([])
+    assert codes.encode(0, [], 3).tolist() == [2, 2, 2]
+    assert codes.keep(np.ones(3, bool)).tolist() == [0, 1, 2]
+    assert codes.encode(0, [], 1).tolist() == [2]
+
+
+def test_more_keys_than_the_smallest_table_holds_may_be_kept():
+    codes, values = codes_of([pa.int64()]), pa.array(range(300))
+    before = codes.encode(0, [values], 300)
+    codes.keep(np.ones(302, bool))
+    assert codes.encode(0, [values], 300).tolist() == before.tolist()

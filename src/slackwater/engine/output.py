@@ -181,7 +181,7 @@ class Output:
                     late.by,
                     (late.fate & fates.LATE_KEPT) > 0,
                     late.lost,
-                    (late.fate & fates.LOSS_UNKNOWN) == 0,
+                    (late.fate & (fates.LOSS_UNKNOWN | fates.LOSS_ESTIMATED)) == 0,
                 )
             )
 

@@ -83,14 +83,13 @@ class _Key:
     def keep(self, renamed: I32) -> None:
         """Follow the renaming of codes; forget the values of those that are gone."""
         packed = self.table.rename(renamed)
-        for i in reversed(range(len(self._columns))):
-            if i == 0 or len(self._columns) == 1:
-                self._columns[i].keep(packed)
-                return
+        for i in reversed(range(1, len(self._columns))):
             self._columns[i].keep(packed & 0xFFFFFFFF)
             packed >>= 32
             if i >= 2:  # noqa: PLR2004
                 packed = self._pairs[i - 2].keep(packed)
+        if self._columns:  # a cross join has none
+            self._columns[0].keep(packed)
 
 
 class _Table:
