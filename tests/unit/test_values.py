@@ -120,8 +120,8 @@ def codes_of(types):
         [pa.array([0, 1, 2, 3])],
         [pa.array([0.0, 1.5, -2.0, float("nan")])],
         [pa.array(["u", "v", "w", "x"])],
-        [pa.array([0, 1, 0, 0]), pa.array(["u", "u", "v", "w"])],
-        [pa.array([0, 1, 0, 0]), pa.array(["u", "u", "v", "u"]), pa.array([0.0, 0.0, 0.0, 2.5])],
+        [pa.array([0, 1, 2, 2]), pa.array(["u", "u", "v", "u"])],
+        [pa.array([0, 1, 2, 2]), pa.array(["u", "u", "v", "u"]), pa.array([0.0, 0.0, 0.0, 2.5])],
     ],
     ids=["int", "float", "text", "two columns", "three columns"],
 )
