@@ -189,3 +189,36 @@ def test_forgetting_events_that_have_left_changes_nothing(far):
     for n, ts in enumerate([far, far, *late, far + 30]):
         arrive(n % 2, ts)
     assert len(arrive(1, far + 30)) > 10
+
+
+def resumed(stage, slack, **options):
+    """A stage that goes on where `stage` is, as after a restart."""
+    other = Reorder(stage.n_streams, slack, log=stage.log, **options)
+    other.resume(stage.state())
+    return other
+
+
+@pytest.mark.parametrize("late", [900, 1_000], ids=["overdue", "within the new slack"])
+def test_a_buffer_that_holds_more_than_a_slack_that_shrank_has_buckets_for_it(late):
+    #   4 . . . . . 900 . 1000     K was 1000 and is 1: only a tick has moved local time to 1000,
+    #   K-slack      late local    so 4 is still here; what comes behind it stays in order
+    before = Reorder(1, slack=1_000, common_clock=True)
+    before.arrive(0, 4)
+    before.arrive(0, 1_000, tick=True)
+    before.set_slack(1)
+    stage = resumed(before, slack=1, common_clock=True)
+    assert stage.bucket_count == 64
+    assert stage.arrive(0, late) == []
+    assert stage.in_slack(0) == [4, late]
+    assert stage.arrive(0, 1_002) == [0, 2]
+
+
+def test_the_same_when_wide_buckets_have_become_narrow_again():
+    stage = Reorder(1)
+    stage.arrive(0, 5_000_000)
+    stage.set_slack(5_000_000)
+    stage.arrive(0, 4)
+    stage.set_slack(1)
+    assert stage.bucket_count == 64
+    assert stage.arrive(0, 4_999_000) == []
+    assert stage.in_slack(0) == [4, 4_999_000]
