@@ -154,6 +154,16 @@ def test_when_slack_has_shrunk_an_overdue_event_stays_behind_an_older_one():
 # fmt: on
 
 
+def test_when_slack_has_shrunk_an_overdue_event_stays_behind_one_of_the_same_time():
+    stage = Reorder(n_streams=1)
+    stage.arrive(0, 8)
+    stage.set_slack(10)
+    stage.arrive(0, 4)
+    stage.set_slack(1)
+    stage.arrive(0, 4)
+    assert stage.arrive(0, 9) == [1, 2]
+
+
 @pytest.mark.parametrize("delay", [61, 62, 63])
 def test_slack_follows_a_delay_that_just_fits_or_does_not_fit_into_the_buckets(delay):
     stage = Reorder(n_streams=1, follow=True)  # 64 buckets, and one is spare
@@ -239,10 +249,12 @@ def resumed(stage, slack, **options):
     return other
 
 
-@pytest.mark.parametrize("late", [900, 1_000], ids=["overdue", "within the new slack"])
+@pytest.mark.parametrize(
+    "late", [67, 68, 900, 1_000], ids=["just fits", "does not fit", "far ahead", "local time"]
+)
 def test_a_buffer_that_holds_more_than_a_slack_that_shrank_has_buckets_for_it(late):
-    #   4 . . . . . 900 . 1000     K was 1000 and is 1: only a tick has moved local time to 1000,
-    #   K-slack      late local    so 4 is still here; what comes behind it stays in order
+    #   4 . . . . . 900 . 1000     K was 1000 and is 1: since then local time has not moved on, so
+    #   K-slack      late local    4 is still here; what comes behind it stays in order
     before = Reorder(1, slack=1_000, common_clock=True)
     before.arrive(0, 4)
     before.arrive(0, 1_000, tick=True)

@@ -290,36 +290,28 @@ def _advance(event, s, buffers, rings, arrivals, out):
 
 
 @part
-def _is_buffered(t, s, buffers, rings):
-    """Whether K-slack sorts an event in that is at or behind local time.
-
-    Either K covers its delay; or K shrank, and the buffer still holds events as old as this one.
-    """
-    ctl = buffers.ctl
-    if t + ctl[SLACK] > buffers.local[s]:
-        return True
-    return ctl[OVERDUE_NOW] == 0 and rings.size[s] > 0 and t >> ctl[SHIFT] >= rings.low[s]
-
-
-@part
 def _fits_slack(t, s, buffers, rings):
-    """Whether the buffer of `s` can take `t`: when K shrank, it may hold more than K."""
-    if rings.size[s] == 0:
-        return True
+    """Whether K-slack of `s` can take `t`, which is not ahead of local time.
+
+    What is within K fits. When K shrank, the buffer may still hold events that are not.
+    """
     bucket = t >> buffers.ctl[SHIFT]
-    span = max(rings.high[s], bucket) - min(rings.low[s], bucket)
-    return span < rings.head.shape[1]
+    return rings.size[s] == 0 or bucket - rings.low[s] < rings.head.shape[1]
 
 
 @part
 def _fall_behind(event, s, buffers, rings, arrivals, out):
-    """An event at or behind local time: buffered, or overdue."""
+    """An event at or behind local time: buffered, or overdue when K does not cover its delay."""
     t = arrivals.event[event - arrivals.base, TS]
-    if _is_buffered(t, s, buffers, rings):
-        insert(event, s, buffers.ctl[SHIFT], rings, arrivals)
+    shift = buffers.ctl[SHIFT]
+    if t + buffers.ctl[SLACK] > buffers.local[s]:
+        insert(event, s, shift, rings, arrivals)
     elif buffers.ctl[OVERDUE_NOW] == 1:
         _into_sync(event, s, buffers, rings, arrivals, out)
         _synchronize(buffers, rings, arrivals, out)
+    elif rings.size[s] > 0 and t >> shift >= rings.low[s]:
+        # K shrank, and the buffer still holds events as old as this one: stay in ts order
+        insert(event, s, shift, rings, arrivals)
     else:
         set_overdue(event, s, buffers, arrivals)
 
@@ -364,7 +356,7 @@ def run(at, end, buffers, rings, arrivals, out, changes):
             _advance(event, s, buffers, rings, arrivals, out)
         elif arrivals.event[event - arrivals.base, KEY] != NONE:
             delay = buffers.local[s] - t
-            if _is_buffered(t, s, buffers, rings) and not _fits_slack(t, s, buffers, rings):
+            if not _fits_slack(t, s, buffers, rings):
                 return event, NO_ROOM
             if ctl[OVERDUE_NOW] == 1 and not _fits_sync(s, t, t, buffers, rings):
                 return event, NO_ROOM
