@@ -363,4 +363,4 @@ def engine_steps(events, slack, n_streams=1, **options):
     for e in events:
         left = [events[n].ts for n in stage.arrive(e.stream, e.ts, tick=e.values is None)]
         yield Step(left, [stage.in_slack(s) for s in streams], [stage.in_sync(s) for s in streams])
-    yield Step([events[n].ts for n in stage.flush().out.event], [], [])
+    yield Step([events[n].ts for n in stage.flush().event], [], [])

@@ -23,6 +23,53 @@ def test_before_at_and_behind_the_heartbeat():
     assert stage.arrive(12) == [9, 10]  # h = 10
 
 
+def test_without_a_distance_what_is_in_order_leaves_as_it_comes():
+    stage = HeartbeatStage()
+    assert [stage.arrive(ts) for ts in (5, 5, 7)] == [[5], [5], [7]]  # h = 5 5 7
+    assert (stage.buffered_of(0), stage.average_buffered) == (0, 0.0)
+
+
+def test_before_the_first_event_none_has_waited():
+    assert HeartbeatStage().average_buffered == 0.0
+
+
+def test_from_so_many_drops_on_the_distance_is_twice_the_largest():
+    stage = HeartbeatStage()
+    stage.set_slack(1, limit=2)
+    seen = []
+    for ts in (10, 7, 9, 6, 8, 10):
+        stage.arrive(ts)
+        seen.append((stage.dropped, stage.slack))
+    #                 10      7       9       6       8       10
+    # behind           0      3       1       4       2       0
+    assert seen == [(0, 1), (1, 1), (1, 1), (2, 1), (3, 4), (3, 4)]  # from 6 on, 2 * 2
+
+
+def test_the_distance_may_change_with_each_event_and_again_behind_it():
+    stage = HeartbeatStage(follow="largest")
+    times = np.array([100, 99, 97, 94, 90])  # 0 1 3 6 10 behind the largest
+    at, end = stage.log.append(times, np.zeros(5, int), [np.zeros(5, np.int32)])
+    stage.start(5)
+    while at < end:
+        stage.stop_at(stage.count + 1)
+        at, _ = stage.run(at, end)
+        stage.set_slack(0, "largest")
+    changes = [[100, k] for k in (1, 0, 3, 0, 6, 0, 10, 0)]
+    assert stage.changes.tolist() == changes
+
+
+def test_a_restart_changes_nothing_whatever_the_times_are():
+    #   -200 . . . 0 . . . 200      farther apart than there are buckets at first
+    stage = HeartbeatStage(distance=500)
+    for ts in (-200, 200, 0):
+        assert stage.arrive(ts) == []
+    again = HeartbeatStage(log=stage.log)
+    again.resume(stage.state())
+    assert again.about() == stage.about()
+    assert again.waiting().tolist() == stage.waiting().tolist() == [0, 2, 1]
+    assert again.arrive(500) == [-200, 0]
+
+
 def test_the_heartbeat_is_the_mean_less_the_largest_distance_and_never_falls():
     # the mean over (nearly) all events; distances from the mean before each event
     stage = HeartbeatStage(heartbeat="mean", recent=10)
@@ -47,9 +94,14 @@ def test_the_mean_is_recent():
 
 def test_adaptive_takes_the_mean_of_the_two_largest_delays():
     stage = HeartbeatStage(heartbeat="adaptive", span=6)
-    for ts in (100, 98, 110, 104, 112, 113):  # delays 0 2 0 6 0 0
-        stage.arrive(ts)
-    assert stage.slack == 4  # (6 + 2) / 2
+
+    def slacks(*times):
+        return [(stage.arrive(ts), stage.slack)[1] for ts in times]
+
+    # delays            0    2    0    6    0    0
+    assert slacks(100, 98, 110, 104, 112, 113) == [0, 0, 0, 0, 0, 4]  # (6 + 2) / 2
+    # Behind a span the smaller one is forgotten, the larger one is not.
+    assert slacks(114, 115, 116, 117, 118, 119) == [4, 4, 4, 4, 4, 3]  # (6 + 0) / 2
 
 
 def marks(times, **options):

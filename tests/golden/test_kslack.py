@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from helpers import arrivals, engine_steps, naive_steps
+from slackwater.disorder import rings
 from slackwater.disorder.reorder import Reorder
+from slackwater.log import Log
 
 DAY_MS = 86_400_000
 
@@ -119,14 +121,63 @@ def test_slack_grows_and_shrinks_and_what_has_left_is_not_called_back():
     assert seen == list(zip(buffered, leaves, strict=True))
 
 
+def test_what_is_overdue_waits_again_when_slack_grows_over_its_delay():
+    # K is set before the arrival of the same column.
+    slack    = [1,    1,       1,          5,          5,                5]
+    arrives  = [10,   4,       7,          10,         11,               12]
+    # local     10    10       10          10          11                12
+    buffered = [[10], [4, 10], [4, 7, 10], [4, 7, 10, 10], [7, 10, 10, 11], [10, 10, 11, 12]]
+    leaves   = [[],   [],      [],         [],         [4],              [7]]  # 4 + 5 <= 10
+    stage = Reorder(n_streams=1, slack=1)
+    seen = []
+    for k, ts in zip(slack, arrives, strict=True):
+        stage.set_slack(k)
+        left = [arrives[n] for n in stage.arrive(0, ts)]
+        seen.append((stage.in_slack(0), left))
+    assert seen == list(zip(buffered, leaves, strict=True))
+
+
+def test_when_slack_has_shrunk_an_overdue_event_stays_behind_an_older_one():
+    slack    = [0,   10,  1,      1]
+    arrives  = [8,   4,   5,      9]
+    buffered = [[],  [4], [4, 5], [9]]
+    leaves   = [[8], [],  [],     [4, 5]]  # the 5 came when K did not cover it any more
+    stage = Reorder(n_streams=1)
+    seen = []
+    for k, ts in zip(slack, arrives, strict=True):
+        stage.set_slack(k)
+        left = [arrives[n] for n in stage.arrive(0, ts)]
+        seen.append((stage.in_slack(0), left))
+    assert seen == list(zip(buffered, leaves, strict=True))
+
+
 # fmt: on
+
+
+def test_when_slack_has_shrunk_an_overdue_event_stays_behind_one_of_the_same_time():
+    stage = Reorder(n_streams=1)
+    stage.arrive(0, 8)
+    stage.set_slack(10)
+    stage.arrive(0, 4)
+    stage.set_slack(1)
+    stage.arrive(0, 4)
+    assert stage.arrive(0, 9) == [1, 2]
+
+
+@pytest.mark.parametrize("delay", [61, 62, 63])
+def test_slack_follows_a_delay_that_just_fits_or_does_not_fit_into_the_buckets(delay):
+    stage = Reorder(n_streams=1, follow=True)  # 64 buckets, and one is spare
+    assert [stage.arrive(0, 100), stage.arrive(0, 100 - delay)] == [[0], []]
+    assert stage.slack == delay
+    assert stage.bucket_count == (128 if delay > 62 else 64)
+    assert stage.arrive(0, 101) == [1]
 
 
 def test_flush_lets_everything_out_in_order():
     stage = Reorder(n_streams=1, slack=10)
     for ts in (4, 1, 3, 2):
         assert stage.arrive(0, ts) == []
-    assert stage.flush().out.event.tolist() == [1, 3, 2, 0]
+    assert stage.flush().event.tolist() == [1, 3, 2, 0]
     assert stage.in_slack(0) == []
 
 
@@ -189,3 +240,75 @@ def test_forgetting_events_that_have_left_changes_nothing(far):
     for n, ts in enumerate([far, far, *late, far + 30]):
         arrive(n % 2, ts)
     assert len(arrive(1, far + 30)) > 10
+
+
+def resumed(stage, slack, **options):
+    """A stage that goes on where `stage` is, as after a restart."""
+    other = Reorder(stage.n_streams, slack, log=stage.log, **options)
+    other.resume(stage.state())
+    return other
+
+
+@pytest.mark.parametrize(
+    "late", [67, 68, 900, 1_000], ids=["just fits", "does not fit", "far ahead", "local time"]
+)
+def test_a_buffer_that_holds_more_than_a_slack_that_shrank_has_buckets_for_it(late):
+    #   4 . . . . . 900 . 1000     K was 1000 and is 1: since then local time has not moved on, so
+    #   K-slack      late local    4 is still here; what comes behind it stays in order
+    before = Reorder(1, slack=1_000, common_clock=True)
+    before.arrive(0, 4)
+    before.arrive(0, 1_000, tick=True)
+    before.set_slack(1)
+    stage = resumed(before, slack=1, common_clock=True)
+    assert stage.bucket_count == 64
+    assert stage.arrive(0, late) == []
+    assert stage.in_slack(0) == [4, late]
+    assert stage.arrive(0, 1_002) == [0, 2]
+
+
+def test_the_same_when_wide_buckets_have_become_narrow_again():
+    stage = Reorder(1)
+    stage.arrive(0, 5_000_000)
+    stage.set_slack(5_000_000)
+    stage.arrive(0, 4)
+    stage.set_slack(1)
+    assert stage.bucket_count == 64
+    assert stage.arrive(0, 4_999_000) == []
+    assert stage.in_slack(0) == [4, 4_999_000]
+
+
+def test_a_restart_finds_buckets_for_all_that_waits_whatever_the_times_are():
+    #   -200 . . . 0 . . . 200      farther apart than there are buckets at first
+    stage = Reorder(2, slack=0)
+    for ts in (-200, 0, 200):
+        assert stage.arrive(0, ts) == []  # the other stream is awaited
+    again = resumed(stage, slack=0)
+    assert again.in_sync(0) == [-200, 0, 200]
+    assert again.arrive(1, 100) == [0, 1, 3]
+
+
+# ---- buckets
+
+
+def test_there_are_as_many_buckets_as_time_units_and_wider_ones_when_that_is_too_many(monkeypatch):
+    monkeypatch.setattr(rings, "_MOST_BUCKETS", 128)
+    seen = []
+    for span in (0, 62, 63, 126, 127, 253, 254, 10):
+        row = rings.BucketRings(1, Log())
+        row.make_room(1_000)
+        row.make_room(span)
+        seen.append((span, 1 << row.shift, row.length))
+    # (span, times per bucket, buckets): a span may begin in one bucket and end in another
+    assert seen == [
+        (0, 1, 64), (62, 1, 64), (63, 1, 128), (126, 1, 128), (127, 2, 128), (253, 2, 128),
+        (254, 4, 128), (10, 1, 64),
+    ]  # fmt: skip
+
+
+def test_buckets_that_are_enough_are_kept():
+    row = rings.BucketRings(1, Log())
+    before = row.arrays
+    row.make_room(62)
+    assert row.arrays is before
+    row.make_room(63)
+    assert row.arrays is not before

@@ -11,6 +11,7 @@ import pytest
 import slackwater as sw
 from helpers import engine_steps, naive_steps
 from naive import Event
+from slackwater.disorder import rings
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.engine import Engine
 from slackwater.events import Batch
@@ -101,17 +102,38 @@ def test_ticks_tell_how_far_the_streams_are_elsewhere(trace):
     assert replay(trace, lines, slack=1, common_clock=True) == (lines, [9])
 
 
+@both
+@pytest.mark.parametrize("most", [64, 2**20], ids=["wide buckets", "buckets of one time"])
+def test_what_an_idle_stream_has_left_behind_may_be_far_ahead_of_what_waits(
+    trace, most, monkeypatch
+):
+    # K = 100 needs 128 buckets, or 64 of two times each. When S2 is idle, its 190 joins its 0 and
+    # 90 in the Synchronizer: that is more than 128.
+    monkeypatch.setattr(rings, "_MOST_BUCKETS", most)
+    lines = [  # leaves         in K-slack           in the Synchronizer
+        ("S1:10", [],           [[10], []],          [[], []]),
+        ("S2:0", [],            [[10], [0]],         [[], []]),
+        ("S2:90", [],           [[10], [0, 90]],     [[], []]),
+        ("S2:190", [],          [[10], [190]],       [[], [0, 90]]),
+        ("S1:900", [0, 10],     [[900], []],         [[], [90, 190]]),   # S2 is idle, T_sync = 10
+        ("S1:950", [],          [[900, 950], []],    [[], [90, 190]]),
+        ("S1:1000", [90, 190, 900], [[950, 1000], []], [[], []]),
+    ]
+    assert replay(trace, lines, slack=100, idle_after=500) == (lines, [950, 1000])
+
+
 # fmt: on
 
 
-def test_a_finished_stream_is_not_waited_for_until_it_speaks():
+@pytest.mark.parametrize("origin", [0, -9], ids=["behind zero", "before zero"])
+def test_a_finished_stream_is_not_waited_for_until_it_speaks(origin):
     stage = Reorder(n_streams=2)
-    assert [stage.arrive(0, ts) for ts in (1, 3)] == [[], []]
+    assert [stage.arrive(0, origin + ts) for ts in (1, 3)] == [[], []]
     stage.finish(1)
-    assert stage.arrive(0, 4) == [0, 1, 2]
-    assert stage.arrive(1, 5) == []
-    assert stage.arrive(0, 6) == [3]
-    assert stage.in_sync(0) == [6]
+    assert stage.arrive(0, origin + 4) == [0, 1, 2]
+    assert stage.arrive(1, origin + 5) == []
+    assert stage.arrive(0, origin + 6) == [3]
+    assert stage.in_sync(0) == [origin + 6]
 
 
 @pytest.mark.parametrize("overdue", ["advance", "now"])

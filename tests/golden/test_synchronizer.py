@@ -93,6 +93,20 @@ def test_ties_are_held_back_until_their_time_is_complete_where_the_order_counts(
     assert replay(trace, lines, slack=0, n_streams=2, hold_ties=True) == (lines, [6, 7])
 
 
+@both
+def test_times_of_one_release_that_are_as_far_apart_as_there_are_buckets(trace):
+    # 64 buckets: 1 and 65 would share one. The 1 is overdue and enters together with the 65.
+    lines = [  # leaves       in K-slack   in the Synchronizer
+        ("S1:0", [],          [[], []],    [[0], []]),
+        ("S2:0", [0, 0],      [[], []],    [[], []]),          # T_sync = 0
+        ("S1:2", [],          [[], []],    [[2], []]),
+        ("S1:1", [],          [[1], []],   [[2], []]),
+        ("S1:65", [],         [[], []],    [[1, 2, 65], []]),
+        ("S2:1", [1, 1],      [[], []],    [[2, 65], []]),     # T_sync = 1
+    ]
+    assert replay(trace, lines, slack=0, n_streams=2) == (lines, [2, 65])
+
+
 # fmt: on
 
 

@@ -16,7 +16,7 @@ def departures(m, events, slack, **options):
     """Arrival numbers in the order of leaving, flush included."""
     stage = Reorder(n_streams=m, slack=slack, **options)
     left = [n for e in events for n in stage.arrive(e.stream, e.ts, tick=e.values is None)]
-    return left + stage.flush().out.event.tolist()
+    return left + stage.flush().event.tolist()
 
 
 @pytest.mark.differential
@@ -48,7 +48,7 @@ def test_forgetting_events_that_have_left_changes_nothing(drawn):
     for e in events:
         left += stage.arrive(e.stream, e.ts, tick=e.values is None)
         stage.log.trim(int(stage.waiting().min(initial=stage.log.end)))
-    left += stage.flush().out.event.tolist()
+    left += stage.flush().event.tolist()
     assert left == departures(m, events, slack, **options)
 
 
@@ -70,7 +70,7 @@ def test_slack_may_change_between_any_two_arrivals(drawn, changes):
         assert stage.arrive(e.stream, e.ts, tick) == [x.arrival for x in left]
         assert [stage.in_slack(s) for s in range(m)] == [[x.ts for x in s] for s in slacks]
         assert [stage.in_sync(s) for s in range(m)] == [sorted(x.ts for x in s) for s in syncs]
-    assert stage.flush().out.event.tolist() == [x.arrival for x in next(oracle)[0]]
+    assert stage.flush().event.tolist() == [x.arrival for x in next(oracle)[0]]
 
 
 @tried()

@@ -313,3 +313,7 @@ def test_intervals_are_as_wide_as_errors_have_been():
 def test_the_clock_of_aggregates_holds_nothing_back():
     clock = ArrivalClock(2)
     assert clock.waiting().size == clock.buffered_of(0) == 0
+    for ask in (clock.is_idle, clock.is_awaited, clock.is_finished):
+        assert [ask(0), ask(1)] == [False, False]
+    clock.finish(1)
+    assert [clock.is_finished(0), clock.is_finished(1)] == [False, True]

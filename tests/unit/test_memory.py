@@ -164,4 +164,4 @@ def test_a_hole_of_a_day_and_a_lead_of_a_week_need_few_buckets():
     assert late.in_sync(0) == [0, day, day + 5]
     out = late.arrive(1, 8 * day) + late.arrive(1, 9 * day)
     assert out == [0, 1, 2]
-    assert [int(event) for event in late.flush().out.event] == [3, 4, 5, 6]
+    assert [int(event) for event in late.flush().event] == [3, 4, 5, 6]

@@ -84,8 +84,6 @@ class HeartbeatStage:
         Where the arrivals are; a new one when the stage is used by itself.
     """
 
-    n_streams = 1
-
     def __init__(
         self,
         distance: int = 0,
@@ -213,8 +211,7 @@ class HeartbeatStage:
         # An arrival leaves at most once, between at most two marks; the distance may change with
         # it, and again when it ends a period.
         self._have_room(self._rings.size(0) + 3 * n)
-        if 2 * n + 1 > len(self._changes):
-            self._changes = np.empty((4 * n + 1, 2), np.int64)
+        self._changes = np.empty((2 * n + 1, 2), np.int64)
 
     def run(self, at: int, end: int) -> tuple[int, bool]:
         """Take in the arrivals ``at <= number < end`` of the log, for which there is room.
@@ -284,7 +281,6 @@ class HeartbeatStage:
         for name, value in state.scalars.items():
             self.ctl[_LASTING[name]] = value
         self._mean[0] = state.mean
-        self.behind[:] = 0
         self.behind[np.array(state.behind[0], np.int64)] = state.behind[1]
         times = self.log.ts[state.in_slack - self.log.base]
         if len(times):

@@ -269,15 +269,14 @@ class Reorder:
         boundary = reason == kernels.AT_BOUNDARY
         return Step(int(at), boundary, _first(n, out), changes[:k])
 
-    def flush(self) -> Step:
-        """End of input: everything leaves."""
+    def flush(self) -> Released:
+        """End of input: everything leaves, in this order; valid until the next run."""
         self._make_room(self._span())
         self.buffers.ctl[kernels.N_OUT] = 0
         self.buffers.ctl[kernels.NOW] = self.log.end - 1
         out = self._room_for(self.buffered)
         kernels.flush(self.buffers, self._rings.arrays, self.log.records(), out)
-        n = self.buffers.ctl[kernels.N_OUT]
-        return Step(self.log.end, False, _first(n, out), np.empty((0, 2), np.int64))
+        return _first(self.buffers.ctl[kernels.N_OUT], out)
 
     def arrive(self, stream: int, ts: int, tick: bool = False) -> list[int]:
         """Take in one event or tick; return the numbers of those that leave. For use by itself."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.disorder.reorder import Reorder, ReorderState, Step
+from slackwater.disorder.reorder import Reorder, ReorderState
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
 from slackwater.engine.metrics import SheddingMetrics
 from slackwater.engine.output import Output, Shape
@@ -24,7 +24,7 @@ from slackwater.goals.model import RecallModel
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, Late, Made, Results
+from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, Late, Made, Released, Results
 from slackwater.query import Query
 
 _STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)  # places of events
@@ -197,7 +197,7 @@ class Engine(ShardEngine[Query, Reorder]):
                 )
             for top, slack in step.changes:
                 self._output.slack(int(top), int(slack))
-            yield from self._join(step, piece)
+            yield from self._join(step.out, piece)
             begin = self._reached = step.reached
             if step.at_boundary:
                 self._at_boundary()
@@ -311,11 +311,11 @@ class Engine(ShardEngine[Query, Reorder]):
 
     # ---- join
 
-    def _join(self, step: Step, piece: int | None) -> Iterator[Output]:
+    def _join(self, out: Released, piece: int | None) -> Iterator[Output]:
         """Join what left the Synchronizer."""
-        if len(step.out.event) == 0:
+        if len(out.event) == 0:
             return
-        joining = self.join.process(step.out)
+        joining = self.join.process(out)
         while True:
             try:
                 found = next(joining)
@@ -323,22 +323,22 @@ class Engine(ShardEngine[Query, Reorder]):
                 made, late, sampled = end.value
                 break
             for part in self._cut(found, piece):
-                self._materialise(part, step)
+                self._materialise(part, out)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
-        self._count(step.out.stream, made, late)
+        self._count(out.stream, made, late)
         if self.statistics is not None:
             could_make = (made.position, made.n)
             if self.shedder is not None and self.shedder.is_shedding:
                 could_make = (sampled.position, sampled.n)  # disorder alone is the goal's matter
             self.statistics.join(
-                step.out.stream,
-                step.out.ts,
-                lambda: self.log.delay[step.out.event - self.log.base],
+                out.stream,
+                out.ts,
+                lambda: self.log.delay[out.event - self.log.base],
                 could_make,
                 (late.position, late.lost),
             )
-        self._output.step(self.log, step.out, made, late)
+        self._output.step(self.log, out, made, late)
 
     def _count(self, streams: I64, made: Made, late: Late) -> None:
         total, m = self.counters, len(self.rows)
@@ -384,12 +384,12 @@ class Engine(ShardEngine[Query, Reorder]):
                 found.late[own],
             )  # fmt: skip
 
-    def _materialise(self, found: Results, step: Step) -> None:
+    def _materialise(self, found: Results, out: Released) -> None:
         output = self._output
         tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
         output.results(found, tables)
         if not self.knows_arrival:
             return
-        emitted = self.log.arrival[step.out.during[found.position] - self.log.base]
+        emitted = self.log.arrival[out.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]
         output.waits.append(waits if self.query.late != "emit" else waits[found.late == 0])

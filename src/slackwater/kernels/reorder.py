@@ -290,6 +290,16 @@ def _advance(event, s, buffers, rings, arrivals, out):
 
 
 @part
+def _fits_slack(t, s, buffers, rings):
+    """Whether K-slack of `s` can take `t`, which is not ahead of local time.
+
+    What is within K fits. When K shrank, the buffer may still hold events that are not.
+    """
+    bucket = t >> buffers.ctl[SHIFT]
+    return rings.size[s] == 0 or bucket - rings.low[s] < rings.head.shape[1]
+
+
+@part
 def _fall_behind(event, s, buffers, rings, arrivals, out):
     """An event at or behind local time: buffered, or overdue when K does not cover its delay."""
     t = arrivals.event[event - arrivals.base, TS]
@@ -346,6 +356,8 @@ def run(at, end, buffers, rings, arrivals, out, changes):
             _advance(event, s, buffers, rings, arrivals, out)
         elif arrivals.event[event - arrivals.base, KEY] != NONE:
             delay = buffers.local[s] - t
+            if not _fits_slack(t, s, buffers, rings):
+                return event, NO_ROOM
             if ctl[OVERDUE_NOW] == 1 and not _fits_sync(s, t, t, buffers, rings):
                 return event, NO_ROOM
             if ctl[FOLLOW] == 1 and delay > ctl[SLACK]:
