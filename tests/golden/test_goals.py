@@ -58,6 +58,17 @@ def test_recall_of_two_streams_with_the_delays_of_the_thesis():
     assert [model.smallest_slack(r) for r in (0.42, 0.43, 0.9, 1.0)] == [0, 1, 3, 3]
 
 
+def test_a_stream_of_one_event_is_as_late_as_that():
+    # nothing is known of the other stream, so it counts as in order
+    statistics = Statistics(query(sw.NoSlack()), every=10, granularity=1, keep=10)
+    statistics.delays.histogram[0, 3] = 1
+    statistics.delays.top = 3
+    model = RecallModel(query(sw.NoSlack()))
+    model.learn(statistics.delays)
+    # a is in order from K = 3 on, and of the two units of its window none, one, then both are there
+    assert model.curve() == pytest.approx([0, 0, (0 + 0.5) / 2, 1])
+
+
 def test_selectivity_by_delay():
     # M-cross 6, 3 and M-join 4, 1: 4/6 up to delay 0, 5/9 in all
     profile = Productivity(query(sw.NoSlack()), every=10, granularity=1)
