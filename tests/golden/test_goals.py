@@ -110,6 +110,7 @@ def test_what_the_last_period_left_over_may_be_lost_in_the_next():
     assert allowed(spent=1.0) == pytest.approx(0.025)  # a tenth, however much was overspent
     assert allowed(spent=0.25, margin=2.0) == pytest.approx((1.25**0.5 - 1) ** 2)  # x + 2 √x = 1/4
     assert allowed(spent=0.25, scale=2.0) == pytest.approx(0.125)  # twice what the model says
+    assert allowed(spent=0.25, scale=0.5) == pytest.approx(0.5)  # half of what it says
 
 
 # ---- baselines

@@ -174,8 +174,8 @@ def test_losses_are_compared_over_two_periods_and_at_least_60_intervals(p, over)
 
 
 def test_losses_before_a_change_of_disorder_are_not_compared():
-    lost = [0, 0, 50, 0, 0]
-    scales = [measured(lost, 0.0, unchanged=n).scale for n in (3, 2, 0, -1)]
+    lost = [0, 0, 50, 0]
+    scales = [measured(lost, 0.0, unchanged=n).scale for n in (2, 1, 0, -1)]
     assert scales == pytest.approx([1.5, 1.0, 1.0, 1.0])
     assert measured([0, 50], 0.0, unchanged=0).scale == pytest.approx(1.5)  # one there always is
 
@@ -185,9 +185,12 @@ def test_a_model_that_saw_too_much_is_scaled_down():
 
 
 def test_a_recall_of_1_gives_the_model_no_credit():
-    # 30 lost of 20 predicted; of none at all predicted, any loss is beyond measure
+    # 30 lost of 20 predicted; if none was predicted, any loss is beyond measure
     assert measured([10] * 3, 0.2 / 3, target=1.0).scale == pytest.approx(1.5)
     assert measured([10] * 3, 0.0, target=1.0).scale > 1e9
+    never_wrong = measured([0] * 3, 0.1, target=1.0)
+    assert never_wrong.scale == 0.0
+    assert asked(target=1.0)[0]._allowed(never_wrong) == 0.0  # and yet nothing may be lost
 
 
 # ---- the margin: how far a period may exceed what is expected
@@ -206,6 +209,8 @@ def test_a_long_period_varies_as_its_blocks_do():
     assert margin(CLUMPS, confidence=TWO) == pytest.approx(0.04)
     assert margin(CLUMPS * 3) == pytest.approx(0.02)
     assert margin(CLUMPS[1:]) == 0.0  # of less than 4 blocks nothing is known
+    # 2 blocks are √200 off of 1000 results
+    assert margin(CLUMPS, p=10) == pytest.approx(0.02 * sqrt(2))
     # 8 blocks are √800 off of 4000 results; these 4 are taken to go on so
     assert margin(CLUMPS, p=40) == pytest.approx(0.02 / sqrt(2))
     assert margin([5] * 20) == pytest.approx(0.0)
@@ -224,6 +229,9 @@ def test_a_short_period_varies_as_it_was_seen_to():
     without = [100] * 10 + [0, 0]  # a period without results has no share
     assert margin([*lost, 0, 0], without) * sqrt(0.04) == pytest.approx(0.02)
     assert margin(lost[:7]) == 0.0  # of less than 4 periods nothing is known
+    # half of the periods have one result and lose it, half lose nothing: .5 too much of .5
+    few = measured([0, 1, 0, 1], 0.5, true=1, p=1)
+    assert few.margin * sqrt(0.5) == pytest.approx(0.5)
 
 
 def test_periods_that_never_lost_too_much_need_no_margin():
@@ -252,6 +260,17 @@ def test_what_varied_before_a_change_counts_half():
     assert measured([4] * 16 + rough, 0.04, p=1, unchanged=4).margin == pytest.approx(0.2)
     # no change: three in four of the twenty were not above what they should be
     assert measured([4] * 16 + rough, 0.04, p=1, unchanged=20).margin == pytest.approx(0.0)
+
+
+def test_of_a_long_period_4_blocks_must_have_passed_since_a_change():
+    # In five periods of 4 blocks 4, 3, 2, 1, 0 blocks are 10 off, √200 on average; none is now
+    def margin(unchanged):
+        lost = CLUMPS + [5] * 20
+        found = measured(lost, 0.05, p=20, confidence=ONE, unchanged=unchanged)
+        return found.margin * sqrt(0.05)
+
+    assert margin(unchanged=19) == pytest.approx(2 * sqrt(200) / 2000)
+    assert margin(unchanged=20) == pytest.approx(sqrt(200) / 2000)
 
 
 # ---- what the last period left over
