@@ -312,13 +312,38 @@ class TestLateRatio:
         assert controller.next_slack(interval(controller, asked, slack=70)) == 70
 
     def test_at_first_slack_is_twice_the_largest_delay(self):
-        # one event, 30 late, then one that is not: too few to know which share is beyond
+        # one event in order, one 30 late, then one in order: too few to know the share beyond
         asked = query(sw.DropRatio(0.05))
         controller = controller_for(asked)
-        for counts in ([0, 0, 0, 1], [1]):
+        assert controller.start == 0
+        for counts in ([1, 0, 0, 1], [1]):
             statistics = learnt(controller, asked, counts)
             at = interval(controller, asked, slack=70, statistics=statistics)
             assert controller.next_slack(at) == 60
+
+    def steps(self, *intervals):
+        """K after intervals of 100 events by delay, so many before and so many of them late."""
+        asked = query(sw.DropRatio(0.1))
+        controller = controller_for(asked)
+        slacks = []
+        for counts, events, late, granularity in intervals:
+            statistics = learnt(controller, asked, counts)
+            statistics.events, statistics.late = events, late
+            statistics.delays.granularity = granularity
+            at = interval(controller, asked, slack=70, statistics=statistics)
+            slacks.append(controller.next_slack(at))
+        return slacks
+
+    @pytest.mark.parametrize(("late", "slack"), [(18, 0), (19, 10), (29, 10), (30, 20)])
+    def test_the_budget_is_what_the_ratio_allows_by_the_end_of_the_next_interval(self, late, slack):
+        # a tenth of 200 and of 100 more is 30, less those late so far. Beyond 0 there are 4 events,
+        # at worst 4 + 4 * 2 = 12, beyond 10 none; without budget it is twice the largest delay
+        assert self.steps(([96, 4], 200, late, 10)) == [slack]
+
+    def test_what_was_learnt_lasts_until_buckets_become_wider(self):
+        # then none is beyond 0. On average 2 are, at worst 2 + 4 * 2 = 10, of a budget of 40 - 31
+        assert self.steps(([96, 4], 200, 0, 10), ([100], 300, 31, 10)) == [0, 10]
+        assert self.steps(([96, 4], 200, 0, 10), ([100], 300, 31, 20)) == [0, 0]
 
 
 class TestPd:
