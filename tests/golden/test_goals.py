@@ -58,6 +58,35 @@ def test_recall_of_two_streams_with_the_delays_of_the_thesis():
     assert [model.smallest_slack(r) for r in (0.42, 0.43, 0.9, 1.0)] == [0, 1, 3, 3]
 
 
+@pytest.mark.parametrize("window", [20, "2 tuples"])
+def test_the_same_in_steps_of_10_and_with_tuples_that_take_as_long(window):
+    asked = query(sw.NoSlack(), window)
+    delays = Statistics(asked, every=100, granularity=10, keep=100).delays
+    delays.histogram[:, :4] = [6, 2, 1, 1]
+    delays.top = 3
+    delays._totals[:] = 10, 10, 0, 100  # ten events in 100 units, all with a lead of 0
+    model = RecallModel(asked)
+    model.learn(delays)
+    assert model.curve() == pytest.approx([0.42, 0.68, 0.855, 1.0])
+    assert [model.recall(slack) for slack in (0, 10, 19)] == pytest.approx([0.42, 0.68, 0.68])
+    assert [model.smallest_slack(r) for r in (0.42, 0.43, 1.0)] == [0, 10, 30]
+    assert (model.largest, model.lead) == (30, 0)
+    delays._totals[0, 2] = 400  # 40 each
+    model.learn(delays)
+    assert model.lead == 40
+
+
+def test_a_stream_of_one_event_is_as_late_as_that():
+    # nothing is known of the other stream, so it counts as in order
+    statistics = Statistics(query(sw.NoSlack()), every=10, granularity=1, keep=10)
+    statistics.delays.histogram[0, 3] = 1
+    statistics.delays.top = 3
+    model = RecallModel(query(sw.NoSlack()))
+    model.learn(statistics.delays)
+    # a is in order from K = 3 on, and of the two units of its window none, one, then both are there
+    assert model.curve() == pytest.approx([0, 0, (0 + 0.5) / 2, 1])
+
+
 def test_selectivity_by_delay():
     # M-cross 6, 3 and M-join 4, 1: 4/6 up to delay 0, 5/9 in all
     profile = Productivity(query(sw.NoSlack()), every=10, granularity=1)
@@ -99,6 +128,7 @@ def test_what_the_last_period_left_over_may_be_lost_in_the_next():
     assert allowed(spent=1.0) == pytest.approx(0.025)  # a tenth, however much was overspent
     assert allowed(spent=0.25, margin=2.0) == pytest.approx((1.25**0.5 - 1) ** 2)  # x + 2 √x = 1/4
     assert allowed(spent=0.25, scale=2.0) == pytest.approx(0.125)  # twice what the model says
+    assert allowed(spent=0.25, scale=0.5) == pytest.approx(0.5)  # half of what it says
 
 
 # ---- baselines

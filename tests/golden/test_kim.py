@@ -186,6 +186,16 @@ def test_the_budget_is_what_the_ratio_allows_by_the_end_of_the_next_period():
     assert setting(dropped=19, behind=(96, 4)) == Setting(1, limit=27)
 
 
+def test_a_distance_is_chosen_as_soon_as_the_ratio_allows_20_drops():
+    # from the beginning: a tenth of 200 events is 20, of 199 it is 19.9
+    def setting(every):
+        behind = np.zeros(BUCKETS, np.int64)
+        return DropController(every, ratio=0.1).next_setting(Period(every, 0, 7, behind))
+
+    assert setting(199) == Setting(14, twice=True)  # twice the largest
+    assert setting(200) == Setting(0, limit=37)  # a tenth of 400, three of them kept back
+
+
 def test_kims_offset_moves_by_a_fiftieth_of_the_largest_distance():
     controller = KimController(sw.DropRatio(0.1, heartbeat="mean"))
     behind = np.ones(3, np.int64)

@@ -183,6 +183,19 @@ class TestIcde16:
         assert controller.instant_requirement(results, BEFORE) == 0.9
         assert controller.instant_requirement(results, 500) == 0.9
 
+    def test_what_late_events_should_have_made_adds_up(self):
+        # a 100 meets b 110: the most that an event made is 1. a 40 comes late, in two intervals
+        asked = query(GOALS["noneqsel"])
+        controller = controller_for(asked)
+        statistics = controller.statistics(asked)
+        sums = []
+        for _ in range(2):
+            columns = [[0, 1, 0], [100, 110, 40], [0, 0, 80], [0, 1, 0], [0, 0, 1]]
+            statistics.productivity.join(*map(np.array, columns), granularity=10)
+            controller.next_slack(interval(controller, asked, 0, 120, (120, 120), statistics))
+            sums.append(controller.state()["lost"])
+        assert sums == [[(0, 1.0)], [(0, 2.0)]]
+
     def test_unproductive_late_events_need_no_slack(self):
         # a fifth of the events is 10 late; they meet as many others, but make nothing
         asked = query(GOALS["noneqsel"])
@@ -263,6 +276,13 @@ class TestLateDegree:
         at = interval(controller, asked, 70, statistics=statistics)
         assert controller.next_slack(at) == 70
 
+    def test_windows_are_counted_in_buckets_of_which_there_is_at_least_one(self):
+        # buckets of 10; the 3 tuples of b take 30 units at a rate of .1, and for ever at none
+        streams = sw.Stream("a", "ts", 2), sw.Stream("b", "ts", "3 tuples")
+        controller = controller_for(sw.join(*streams, on="k", goal=GOALS["late-degree"]))
+        assert controller._windows(np.array([1.0, 0.1])) == (1, 3)
+        assert controller._windows(np.array([0.0, 0.0])) == (1, 2**20)  # as long as is looked at
+
     def test_a_lead_makes_up_for_slack(self):
         asked = query(GOALS["late-degree"])
         slacks = []
@@ -283,6 +303,47 @@ class TestLateDegree:
             add(statistics, ts, 100 - lost, lost)
         at = interval(controller, asked, 0, 1000, (1000, 1000), statistics)
         assert controller.next_slack(at) == slack
+
+
+class TestLateRatio:
+    def test_an_interval_without_events_leaves_slack_alone(self):
+        asked = query(sw.DropRatio(0.05))
+        controller = controller_for(asked)
+        assert controller.next_slack(interval(controller, asked, slack=70)) == 70
+
+    def test_at_first_slack_is_twice_the_largest_delay(self):
+        # one event in order, one 30 late, then one in order: too few to know the share beyond
+        asked = query(sw.DropRatio(0.05))
+        controller = controller_for(asked)
+        assert controller.start == 0
+        for counts in ([1, 0, 0, 1], [1]):
+            statistics = learnt(controller, asked, counts)
+            at = interval(controller, asked, slack=70, statistics=statistics)
+            assert controller.next_slack(at) == 60
+
+    def steps(self, *intervals):
+        """K after intervals of 100 events by delay, so many before and so many of them late."""
+        asked = query(sw.DropRatio(0.1))
+        controller = controller_for(asked)
+        slacks = []
+        for counts, events, late, granularity in intervals:
+            statistics = learnt(controller, asked, counts)
+            statistics.events, statistics.late = events, late
+            statistics.delays.granularity = granularity
+            at = interval(controller, asked, slack=70, statistics=statistics)
+            slacks.append(controller.next_slack(at))
+        return slacks
+
+    @pytest.mark.parametrize(("late", "slack"), [(18, 0), (19, 10), (29, 10), (30, 20)])
+    def test_the_budget_is_what_the_ratio_allows_by_the_end_of_the_next_interval(self, late, slack):
+        # a tenth of 200 and of 100 more is 30, less those late so far. Beyond 0 there are 4 events,
+        # at worst 4 + 4 * 2 = 12, beyond 10 none; without budget it is twice the largest delay
+        assert self.steps(([96, 4], 200, late, 10)) == [slack]
+
+    def test_what_was_learnt_lasts_until_buckets_become_wider(self):
+        # then none is beyond 0. On average 2 are, at worst 2 + 4 * 2 = 10, of a budget of 40 - 31
+        assert self.steps(([96, 4], 200, 0, 10), ([100], 300, 31, 10)) == [0, 10]
+        assert self.steps(([96, 4], 200, 0, 10), ([100], 300, 31, 20)) == [0, 0]
 
 
 class TestPd:

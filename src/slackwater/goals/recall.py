@@ -130,9 +130,11 @@ class RecallController(RecallSeeker):
             return self._deviations * sqrt(squares / max(mean, 1e-12))
         lost, expected, true = (_blocks(row, self._block) for row in (lost, expected, true))
         some = true > 0
+        if not some.any():
+            return 0.0
         excess = (lost - expected)[some] / true[some]
-        mean = float(np.mean(expected[some] / true[some])) if some.any() else 0.0
-        most = float(np.quantile(excess, self._on_the_safe_side)) if some.any() else 0.0
+        most = float(np.quantile(excess, self._on_the_safe_side))
+        mean = float(np.mean(expected[some] / true[some]))
         return max(0.0, most) / sqrt(max(mean, 1e-12))
 
     def _allowed(self, measured: Measured) -> float:
