@@ -108,7 +108,7 @@ def test_instant_requirement(gamma, wanted):
     manager = controller_for(query(goal))
     manager.resume({"lost": [[0, 2.0], [1, 1.0], [2, 99.0]]})  # 2 is not over yet
     results = Results(every=1, keep=9)
-    results.produce(np.arange(3), np.arange(3), np.array([8, 9, 5]))
+    results.produce(np.arange(3), np.array([8, 9, 5]))
     assert manager.instant_requirement(results, clock=2) == pytest.approx(wanted)
 
 

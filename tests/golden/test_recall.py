@@ -39,7 +39,7 @@ def happen(results, lost, predicted, true=100):
     """In interval 0, 1, ... so many results were lost, of which the model predicted a share."""
     for n, (gone, of, share) in enumerate(np.broadcast(lost, true, predicted)):
         at = np.array([L * n])
-        results.produce(at, np.array([0]), np.array([int(of - gone)]))
+        results.produce(at, np.array([int(of - gone)]))
         results.lose(at, np.array([int(gone)]))
         results.predict(L * n, L * n, share)
 

@@ -84,3 +84,20 @@ def test_a_script_of_slacks_is_carried_out_at_the_boundaries():
     engine = Engine(query, {"a": table.schema, "b": table.schema}, Scripted((0, 7), 5))
     output = engine.feed(batch)
     assert output.slacks == [(0, 0), (5, 7), (10, 0)]
+
+
+def test_what_a_late_event_makes_at_the_window_end_has_the_time_of_the_clock():
+    # arrives  A4  B4  A5  B5  B3     K = 0, windows of 2: B3 is late, and joins A5 at the clock
+    a, b = (sw.Stream(name, "ts", 2) for name in "ab")
+    query = sw.join(a, b, on="k", late_probe="window-end")
+    tables = {
+        "a": pa.table({"ts": [4, 5], "k": [0, 0], "at": [1, 3]}),
+        "b": pa.table({"ts": [4, 5, 3], "k": [0, 0, 0], "at": [2, 4, 5]}),
+    }
+    batch, _ = recorded(query, tables, "at")
+    engine = Engine(query, {n: t.schema for n, t in tables.items()}, Scripted((0, 0), 1))
+    engine.feed(batch)
+    engine.flush()
+    produced, lost, _ = engine.statistics.results.between(0, 9)
+    # time 4: A4 B4; time 5: A5 B4, A4 B5, A5 B5 and A5 B3; A4 B3 is lost, told at B3's time
+    assert (produced.tolist(), lost.tolist()) == ([0, 1, 4], [1, 0, 0])

@@ -28,7 +28,7 @@ def test_the_latest_bins_have_all_results_of_their_time(steps, resumed_after):
         ts = np.array(list(accumulate((gap for gap, _ in made), initial=time)), np.int64)
         time = int(ts[-1])
         n = np.array([n for _, n in made], np.int64)
-        totals[PRODUCED] += results.produce(ts, np.arange(1, len(ts)), n)
+        totals[PRODUCED] += results.produce(ts[1:], n)
         late_ts = np.array([time - by for by, _ in late], np.int64)
         lost = np.array([n for _, n in late], np.int64)
         totals[LOST] += results.lose(late_ts, lost)

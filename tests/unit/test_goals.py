@@ -149,7 +149,7 @@ def learnt(controller, asked, *histograms):
 
 def add(statistics, ts, produced, lost):
     one = np.array([ts])
-    statistics.results.produce(one, np.array([0]), np.array([produced]))
+    statistics.results.produce(one, np.array([produced]))
     statistics.results.lose(one, np.array([lost]))
     statistics.produced += produced
     statistics.lost += lost

@@ -328,9 +328,12 @@ class Engine(ShardEngine[Query, Reorder]):
                     yield self._give_out()
         self._count(out.stream, made, late)
         if self.statistics is not None:
-            could_make = (made.position, made.n)
+            could_make = made
             if self.shedder is not None and self.shedder.is_shedding:
-                could_make = (sampled.position, sampled.n)  # disorder alone is the goal's matter
+                # Disorder alone is the goal's matter. Late events, which are behind, make nothing.
+                own = sampled.n > 0
+                position = sampled.position[own]
+                could_make = Made(position, out.ts[position], sampled.n[own])
             self.statistics.join(
                 out.stream,
                 out.ts,

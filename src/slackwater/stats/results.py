@@ -35,15 +35,14 @@ class Results:
         """The first bin that is known; bin n begins at ``n * every``."""
         return self._first + max(0, self._n - self._keep)
 
-    def produce(self, ts: I64, position: I64, n: I64) -> int:
-        """The events at these places of `ts` made `n` results each; their times ascend."""
+    def produce(self, ts: I64, n: I64) -> int:
+        """So many results have these times, which ascend."""
         if len(n) == 0:
             return 0
-        high = int(ts[position[-1]]) // self.every
-        low = max(int(ts[position[0]]) // self.every, high - self._keep)
+        high = int(ts[-1]) // self.every
+        low = max(int(ts[0]) // self.every, high - self._keep)
         self._reach(low, high)
-        ends = [self.every * number for number in range(low, high + 2)]
-        cuts = [bisect_left(position, end, key=ts.__getitem__) for end in ends]
+        cuts = [bisect_left(ts, self.every * number) for number in range(low, high + 2)]
         sums = [int(n[a:b].sum()) for a, b in pairwise(cuts)]
         self._add(PRODUCED, low, sums)
         return sum(sums) + int(n[: cuts[0]].sum())

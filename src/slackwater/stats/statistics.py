@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.kernels.records import I64, Arrivals
+from slackwater.kernels.records import I64, Arrivals, Made
 from slackwater.query import Query
 from slackwater.stats.delays import Delays
 from slackwater.stats.productivity import Productivity
@@ -59,22 +59,21 @@ class Statistics:
         stream: I64,
         ts: I64,
         delays: Callable[[], I64],
-        made: tuple[I64, I64],
+        made: Made,
         late: tuple[I64, I64],
     ) -> None:
         """Take in what went through the join.
 
-        `made` and `late` have the positions of the events that made results, or were late, and how
-        many results they made, or lost.
+        `late` has the positions of the events that were late, and how many results they lost.
         """
-        self.produced += self.results.produce(ts, *made)
+        self.produced += self.results.produce(made.ts, made.n)
         self.lost += self.results.lose(ts[late[0]], late[1])
         self.events += len(ts)
         self.late += len(late[0])
         if self.productivity is None:
             return
         results, is_late = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
-        results[made[0]] = made[1]
+        results[made.position] = made.n
         is_late[late[0]] = 1
         g = self.delays.granularity
         self.productivity.join(stream, ts, delays(), results, is_late, g)
