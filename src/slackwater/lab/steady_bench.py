@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MINUTES = 30.0
 GAMMA = 0.95
-_TOO_MANY = 2_000_000  # rows/s, of both streams together
+_TOO_MANY = 1_000_000  # rows/s, of both streams together; what waits grows from batch to batch
 _FIRST_SHARE = 0.9  # of the capacity; the first rate that is tried
 _STEP = 0.9  # from one rate to the next
 _TRIAL_S = 75.0
@@ -130,11 +130,12 @@ def hold(
     seed: int,
     checkpoint: Path,
     warm_up: float = _WARM_UP_S,
+    fewest: int = 0,
     most: int = 10**9,
 ) -> Held:
     """Run the query at a rate for some time, after a warm-up that is not told.
 
-    It ends earlier after `most` micro-batches.
+    It goes on until there were `fewest` micro-batches, and ends earlier after `most`.
     """
     inputs = {name: source(spark, name, rate, seed) for name in "ab"}
     joined = query().stream(inputs, arrival="arrival")
@@ -150,7 +151,9 @@ def hold(
     watcher = Thread(target=watch, daemon=True)
     running = writer.start()
     watcher.start()
-    while perf_counter() < begin + warm_up + seconds and len(running.recentProgress) < most:
+    while (done := len(running.recentProgress)) < most:
+        if done >= fewest and perf_counter() > begin + warm_up + seconds:
+            break
         running.awaitTermination(1)
     running.stop()
     over.set()
@@ -198,9 +201,9 @@ def steady(seed: int, minutes: float, folder: Path, quick: bool = False) -> Stea
         if quick:
             only = hold(spark, 20_000, 120.0, seed, folder / "quick", warm_up=0, most=8)
             return Steady(0, [], only)
-        flood = hold(spark, _TOO_MANY, _TRIAL_S / 2, seed, folder / "capacity").batches
-        span = flood[-1].end - flood[0].end
-        capacity = round(sum(batch.rows for batch in flood[1:]) / span)
+        flood = hold(spark, _TOO_MANY, _TRIAL_S, seed, folder / "capacity", 0, fewest=3).batches
+        before, last = flood[-2:]  # one follows upon the other: there is always more to do
+        capacity = round(last.rows / (last.end - before.end))
         tried: list[Held] = []
         rate = _FIRST_SHARE * capacity
         while True:
