@@ -4,7 +4,7 @@ import os
 
 EXAMPLES = {
     "ci": 100,  # every run of the suite
-    "nojit": 150,  # kernels as plain Python
+    "nojit": 40,  # kernels as plain Python
     "mutants": 15,  # `make mutants`, for each mutant
     "trust": 5_000,  # `make trust`; of cases of joins more, see property/strategies.py
 }

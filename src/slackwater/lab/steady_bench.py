@@ -1,8 +1,9 @@
 """The highest rate that this machine holds, and half an hour of it: `slackwater bench steady`.
 
-Spark's rate source makes rows by the wall clock, whether the query keeps up or not. First it makes
-too many: what the query gets done then is its capacity. Then rates below that are tried until one
-is held, and that one is held for half an hour. The source takes its share of the two cores.
+Spark's rate source makes rows by the wall clock, whether the query keeps up or not. Rates are tried,
+each higher than the last, until one is not held; the one before is held for half an hour. (Too many
+rows at once would tell more quickly what the query can do, but what waits then makes micro-batches
+of minutes and gigabytes.) The source takes its share of the two cores.
 """
 
 from __future__ import annotations
@@ -31,9 +32,8 @@ if TYPE_CHECKING:
 
 MINUTES = 30.0
 GAMMA = 0.95
-_TOO_MANY = 1_000_000  # rows/s, of both streams together; what waits grows from batch to batch
-_FIRST_SHARE = 0.9  # of the capacity; the first rate that is tried
-_STEP = 0.9  # from one rate to the next
+_FIRST_RATE = 200_000  # rows/s, of both streams together
+_STEP = 1.2  # from one rate to the next
 _TRIAL_S = 75.0
 _WARM_UP_S = 25.0  # Spark's first micro-batches are slow
 _TIDE_S = 300  # disorder rises and falls
@@ -130,12 +130,11 @@ def hold(
     seed: int,
     checkpoint: Path,
     warm_up: float = _WARM_UP_S,
-    fewest: int = 0,
     most: int = 10**9,
 ) -> Held:
     """Run the query at a rate for some time, after a warm-up that is not told.
 
-    It goes on until there were `fewest` micro-batches, and ends earlier after `most`.
+    It ends earlier after `most` micro-batches.
     """
     inputs = {name: source(spark, name, rate, seed) for name in "ab"}
     joined = query().stream(inputs, arrival="arrival")
@@ -151,9 +150,7 @@ def hold(
     watcher = Thread(target=watch, daemon=True)
     running = writer.start()
     watcher.start()
-    while (done := len(running.recentProgress)) < most:
-        if done >= fewest and perf_counter() > begin + warm_up + seconds:
-            break
+    while perf_counter() < begin + warm_up + seconds and len(running.recentProgress) < most:
         running.awaitTermination(1)
     running.stop()
     over.set()
@@ -183,8 +180,7 @@ def _told(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
 class Steady:
     """What was found."""
 
-    capacity: int  # rows/s when there are too many
-    tried: list[Held]
+    tried: list[Held]  # rates for a minute each
     held: Held
 
 
@@ -200,25 +196,20 @@ def steady(seed: int, minutes: float, folder: Path, quick: bool = False) -> Stea
     try:
         if quick:
             only = hold(spark, 20_000, 120.0, seed, folder / "quick", warm_up=0, most=8)
-            return Steady(0, [], only)
-        flood = hold(spark, _TOO_MANY, _TRIAL_S, seed, folder / "capacity", 0, fewest=3).batches
-        before, last = flood[-2:]  # one follows upon the other: there is always more to do
-        capacity = round(last.rows / (last.end - before.end))
-        tried: list[Held] = []
-        rate = _FIRST_SHARE * capacity
-        while True:
-            tried.append(hold(spark, _round(rate), _TRIAL_S, seed, folder / f"trial-{len(tried)}"))
-            if tried[-1].is_held:
-                break
-            rate *= _STEP
-        held = hold(spark, tried[-1].rate, 60 * minutes, seed, folder / "held")
-        return Steady(capacity, tried, held)
+            return Steady([], only)
+
+        def trial(rate: float) -> Held:
+            rounded = int(rate / 10_000) * 10_000
+            return hold(spark, rounded, _TRIAL_S, seed, folder / f"trial-{rounded}")
+
+        tried = [trial(_FIRST_RATE)]
+        step = _STEP if tried[0].is_held else 1 / _STEP
+        while tried[-1].is_held == tried[0].is_held:
+            tried.append(trial(tried[-1].rate * step))
+        highest = max(held.rate for held in tried if held.is_held)
+        return Steady(tried, hold(spark, highest, 60 * minutes, seed, folder / "held"))
     finally:
         spark.stop()
-
-
-def _round(rate: float) -> int:
-    return int(rate / 10_000) * 10_000
 
 
 def lines(seen: Steady, quick: bool) -> Iterator[Line]:
@@ -229,7 +220,6 @@ def lines(seen: Steady, quick: bool) -> Iterator[Line]:
 
     held = seen.held
     span = held.batches[-1].end - held.batches[0].end
-    yield Line("capacity, overloaded", seen.capacity, "rows/s")
     for trial in seen.tried:
         yield Line(f"{trial.rate:,} rows/s held for a minute", float(trial.is_held), "1 = yes")
     yield Line("rate", held.rate, "rows/s")
