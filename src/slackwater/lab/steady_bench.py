@@ -1,9 +1,9 @@
 """The highest rate that this machine holds, and half an hour of it: `slackwater bench steady`.
 
-Spark's rate source makes rows by the wall clock, whether the query keeps up or not. Rates are tried,
-each higher than the last, until one is not held; the one before is held for half an hour. (Too many
-rows at once would tell more quickly what the query can do, but what waits then makes micro-batches
-of minutes and gigabytes.) The source takes its share of the two cores.
+Spark's rate source makes rows by the wall clock, whether the query keeps up or not. Rates are
+tried, each higher than the last, until one is not held; the one before is held for half an hour.
+(Too many rows at once would tell sooner what the query can do, but what waits then makes
+micro-batches of minutes and gigabytes.) The source takes its share of the two cores.
 """
 
 from __future__ import annotations
