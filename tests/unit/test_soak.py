@@ -107,7 +107,7 @@ def test_recall_is_that_of_the_last_minute():
     [([1.5] * 300, []), (np.linspace(1.5, 3, 300), ["age, last fifth by first"])],
 )
 def test_ages_that_grow_are_seen(ages, missed):
-    seen = Steady(2_000, [held([1.5] * 50)], held(ages))
+    seen = Steady([held([1.5] * 50)], held(ages))
     told = list(steady_lines(seen, quick=False))
     assert [line.name for line in told if not line.ok] == missed
     assert by_name(told)["rows joined by those made"].value == 1.0

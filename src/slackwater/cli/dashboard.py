@@ -58,7 +58,8 @@ def dashboard(
         ),
         is_live=follow,
     )
-    with served as page, Follower(log, history.take) if follow else nullcontext():
+    followed = Follower(log, history.take) if follow else nullcontext()
+    with served as page, followed, until_asked():
         if json:
             queries = [query["name"] for query in history.known()["queries"]]
             print_json({"command": "dashboard", "url": page.url, "queries": queries})
@@ -67,7 +68,6 @@ def dashboard(
             typer.echo(f"dashboard: {page.url}\nCtrl-C ends it.", err=True)
         if not no_open and sys.stdout.isatty():
             webbrowser.open(page.url)
-        until_asked()
 
 
 def _read(log: LogFile, history: History, follow: bool) -> None:

@@ -80,14 +80,16 @@ def beside(
         typer.echo(f"dashboard: {dashboard.url}", err=True)
         yield history
         if may_stay and sys.stderr.isatty():
-            typer.echo(f"dashboard: stays at {dashboard.url} until Ctrl-C", err=True)
-            until_asked()
+            with until_asked():
+                typer.echo(f"dashboard: stays at {dashboard.url} until Ctrl-C", err=True)
 
 
-def until_asked() -> None:
-    """Wait for Ctrl-C or SIGTERM."""
+@contextmanager
+def until_asked() -> Iterator[None]:
+    """Stay until Ctrl-C or SIGTERM, which may come as soon as the block says that it can."""
     from slackwater.cli.live import asking
 
     with asking() as asked:
+        yield
         while not asked.wait(0.2):
             pass
