@@ -104,6 +104,16 @@ def test_without_slack_only_the_overdue_wait(trace):
     assert table(trace, arrives, slack=0) == (buffered, leaves)
 
 
+def with_slacks(first, slacks, arrives):
+    """What is buffered and what leaves with each arrival, before which K is set."""
+    stage, seen = Reorder(n_streams=1, slack=first), []
+    for k, ts in zip(slacks, arrives, strict=True):
+        stage.set_slack(k)
+        left = [arrives[n] for n in stage.arrive(0, ts)]
+        seen.append((stage.in_slack(0), left))
+    return seen
+
+
 def test_slack_grows_and_shrinks_and_what_has_left_is_not_called_back():
     # K is set before the arrival of the same column. A change alone lets nothing out.
     slack    = [2,   2,      5,         5,            1,         1,      4]
@@ -128,13 +138,7 @@ def test_what_is_overdue_waits_again_when_slack_grows_over_its_delay():
     # local     10    10       10          10          11                12
     buffered = [[10], [4, 10], [4, 7, 10], [4, 7, 10, 10], [7, 10, 10, 11], [10, 10, 11, 12]]
     leaves   = [[],   [],      [],         [],         [4],              [7]]  # 4 + 5 <= 10
-    stage = Reorder(n_streams=1, slack=1)
-    seen = []
-    for k, ts in zip(slack, arrives, strict=True):
-        stage.set_slack(k)
-        left = [arrives[n] for n in stage.arrive(0, ts)]
-        seen.append((stage.in_slack(0), left))
-    assert seen == list(zip(buffered, leaves, strict=True))
+    assert with_slacks(1, slack, arrives) == list(zip(buffered, leaves, strict=True))
 
 
 def test_when_slack_has_shrunk_an_overdue_event_stays_behind_an_older_one():
@@ -142,13 +146,7 @@ def test_when_slack_has_shrunk_an_overdue_event_stays_behind_an_older_one():
     arrives  = [8,   4,   5,      9]
     buffered = [[],  [4], [4, 5], [9]]
     leaves   = [[8], [],  [],     [4, 5]]  # the 5 came when K did not cover it any more
-    stage = Reorder(n_streams=1)
-    seen = []
-    for k, ts in zip(slack, arrives, strict=True):
-        stage.set_slack(k)
-        left = [arrives[n] for n in stage.arrive(0, ts)]
-        seen.append((stage.in_slack(0), left))
-    assert seen == list(zip(buffered, leaves, strict=True))
+    assert with_slacks(0, slack, arrives) == list(zip(buffered, leaves, strict=True))
 
 
 # fmt: on
