@@ -1,5 +1,6 @@
 """The operator's logic without a JVM: pack, the processor in TwsTester, unpack."""
 
+import gc
 import random
 from collections import Counter
 from dataclasses import replace
@@ -21,7 +22,7 @@ from slackwater.spark.job import Job
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.processor import ShardProcessor
-from slackwater.spark.shard import Kept
+from slackwater.spark.shard import Kept, Shard
 from spark.streams import in_parts, pair, pair_query, replayed, rows_of
 
 
@@ -160,6 +161,19 @@ def test_a_worker_that_kept_the_engine_restores_nothing():
         for batch in cut_at(renamed, [100]):
             cluster.run(batch)
         assert max(numbers[restored] for numbers in cluster.metrics) == expected
+
+
+def test_workers_that_swap_shards_keep_no_engine_that_is_behind():
+    query, own = pair_query(), pair(rows=400)
+    renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
+    shards, workers = 2, 3
+    cluster = Cluster(query, tuple(t.schema for t in renamed), shards, workers=workers, seed=3)
+    before = sum(isinstance(thing, Shard) for thing in gc.get_objects())
+    for batch in cut_at(renamed, [20]):
+        cluster.run(batch)
+    gc.collect()
+    alive = sum(isinstance(thing, Shard) for thing in gc.get_objects()) - before
+    assert 0 < alive <= shards * workers
 
 
 RECALL_SET = '{"set": {"recall": 0.99}}'

@@ -88,7 +88,7 @@ class Operator:
         self._header.update((header,))
         told = sketch_bytes(shard, commands), numbers(shard, restored, refused)
         if self._job.keep:
-            KEPT.put(header, shard, saved.new)
+            KEPT.put(header, shard, saved)
         return _frame(METRICS, *told)
 
     def _set_timer(self, timers: TimerValues) -> None:

@@ -2,7 +2,8 @@
 
 Its state is a header and the chunks of `engine.snapshot`. A worker keeps the engine alive: if the
 next header it sees is the one it wrote, there is nothing to restore. If another worker had the
-shard in between, most chunks are still known by their names, and only new ones are read.
+shard in between, that engine makes room; most chunks are still known by their names, and only new
+ones are read.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,8 +41,7 @@ from slackwater.spark.order import in_order
 
 ReadChunk = Callable[[str], bytes]
 
-_MOST_ENGINES = 8  # kept alive by a worker
-_MOST_CHUNK_BYTES = 512 * 2**20
+_MOST_SHARDS = 8  # kept alive by a worker
 
 
 @dataclass
@@ -173,61 +173,58 @@ class Shard:
 # ---- what a worker keeps
 
 
+@dataclass
+class _Known:
+    """What a worker knows of a shard: as it left it, and the chunks it was made of then."""
+
+    digest: bytes = b""  # of the header
+    shard: Shard | None = None
+    chunks: dict[str, Chunk | bytes] = field(default_factory=dict)  # ready for use, or as written
+
+
 class Kept:
-    """Engines that are alive in this process, by the header they were saved with, and chunks."""
+    """The shards that are alive in this process; the least used ones make room."""
 
     def __init__(self) -> None:
-        self._shards: OrderedDict[tuple[int, bytes], Shard] = OrderedDict()
-        self._chunks: OrderedDict[str, Chunk | bytes] = OrderedDict()
-        self._bytes = 0
+        self._known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
         self.restorations = 0
 
     def take(self, job: Job, number: int, header: bytes, read: ReadChunk) -> Shard:
         """The shard with this header: alive, or restored."""
-        shard = self._shards.pop((number, _digest(header)), None)
-        if shard is not None and shard.job.identity == job.identity:
+        known = self._known.setdefault((job.identity, number), _Known())
+        shard, known.shard = known.shard, None  # who fails must not leave it behind half fed
+        if shard is not None and known.digest == _digest(header):
             return shard
+        del shard  # another worker had it since: make room before it is restored
         self.restorations += 1
-        return Shard.restore(job, number, header, lambda name: self._chunk(name, read))
+        before, known.chunks = known.chunks, {}
 
-    def put(self, header: bytes, shard: Shard, new: Mapping[str, bytes]) -> None:
+        def chunk(name: str) -> Chunk:
+            found = before.get(name) or read(name)
+            known.chunks[name] = ready = found if isinstance(found, Chunk) else chunk_from(found)
+            return ready
+
+        return Shard.restore(job, number, header, chunk)
+
+    def put(self, header: bytes, shard: Shard, saved: Saved) -> None:
         """Keep `shard` alive for whoever asks for its header."""
-        self._shards[shard.number, _digest(header)] = shard  # two shards may have equal headers
-        if len(self._shards) > _MOST_ENGINES:
-            self._shards.popitem(last=False)
-        for name, data in new.items():
-            self._hold(name, data)
+        name = shard.job.identity, shard.number
+        known = self._known.setdefault(name, _Known())
+        known.digest, known.shard = _digest(header), shard
+        known.chunks |= saved.new
+        for gone in saved.gone:
+            known.chunks.pop(gone, None)
+        self._known.move_to_end(name)
+        if len(self._known) > _MOST_SHARDS:
+            self._known.popitem(last=False)
 
     def forget(self) -> None:
         """Keep nothing; for tests and measurements."""
         self.__init__()  # type: ignore[misc]
 
-    def _chunk(self, name: str, read: ReadChunk) -> Chunk:
-        known = self._chunks.get(name)
-        if isinstance(known, Chunk):
-            self._chunks.move_to_end(name)
-            return known
-        chunk = chunk_from(known or read(name))
-        self._hold(name, chunk)
-        return chunk
-
-    def _hold(self, name: str, chunk: Chunk | bytes) -> None:
-        """Keep a chunk, as it was written or ready for use; the least used ones make room."""
-        self._bytes += _size(chunk) - _size(self._chunks.pop(name, b""))
-        self._chunks[name] = chunk
-        while self._bytes > _MOST_CHUNK_BYTES and len(self._chunks) > 1:
-            _, oldest = self._chunks.popitem(last=False)
-            self._bytes -= _size(oldest)
-
 
 def _digest(header: bytes) -> bytes:
     return hashlib.blake2b(header, digest_size=16).digest()
-
-
-def _size(chunk: Chunk | bytes) -> int:
-    if isinstance(chunk, bytes):
-        return len(chunk)
-    return sum(table.nbytes for table in chunk.tables)
 
 
 KEPT = Kept()
