@@ -71,12 +71,13 @@ test-main: setup # the whole suite and the examples in docstrings, kernels compi
 	@echo "test: every test, kernels compiled"
 	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules $(OTHERS:%=--ignore=%) tests tools src/slackwater
 
-# Coverage sees kernels only as plain Python. Spark's workers and the command line are not measured.
+# Coverage sees kernels only as plain Python. What uses the engine is not measured: Spark's workers, the command line, the lab.
+FAR := cli spark lab test_docs.py dashboard/test_page.py dashboard/test_real_runs.py
+
 test-nojit: setup # the same kernels as plain Python, with coverage
 	@echo "test: kernels as plain Python, with coverage"
 	@NUMBA_DISABLE_JIT=1 SLACKWATER_PROFILE=nojit $(PYTEST) -n 2 -m "not spark" \
-	  --ignore=tests/cli --ignore=tests/spark --ignore=tests/dashboard/test_page.py \
-	  --cov --cov-report=term --cov-fail-under=95 tests
+	  $(FAR:%=--ignore=tests/%) --cov --cov-report=term --cov-fail-under=95 tests
 
 demo: $(VENV)/.warm-joins ## Run the demonstration
 	@"$(BIN)/slackwater" demo

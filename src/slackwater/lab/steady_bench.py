@@ -1,7 +1,8 @@
 """The highest rate that this machine holds, and half an hour of it: `slackwater bench steady`.
 
 Spark's rate source makes rows by the wall clock, whether the query keeps up or not. Rates are
-tried, each higher than the last, until one is not held; the one before is held for half an hour.
+tried, each higher than the last, until one is not held; the one before is held for half an hour,
+or, should it turn out too high after all, the one below.
 (Too many rows at once would tell sooner what the query can do, but what waits then makes
 micro-batches of minutes and gigabytes.) The source takes its share of the two cores.
 """
@@ -39,6 +40,7 @@ _WARM_UP_S = 25.0  # Spark's first micro-batches are slow
 _TIDE_S = 300  # disorder rises and falls
 _MEAN_DELAY_MS = 200
 _LARGEST_DELAY_MS = 10_000
+_OLDEST_S = 60.0  # rows that waited longer wait in vain: the rate is not held
 _PIECES = 5
 _SAMPLE_S = 5.0  # between two looks at memory
 
@@ -82,8 +84,15 @@ class Held:
     @property
     def is_held(self) -> bool:
         """Whether rows do not get older and older."""
+        if len(self.batches) < _PIECES or max(batch.age for batch in self.batches) > _OLDEST_S:
+            return False
         ages = self.ages(0.5)
         return ages[-1] < 1.25 * min(ages[:-1])
+
+    @property
+    def span(self) -> float:
+        """From its first micro-batch to its last, s."""
+        return self.batches[-1].end - self.batches[0].end if self.batches else 0.0
 
     def recalls(self) -> tuple[list[float], list[float]]:
         """Times, and the recall of the minute before, for each micro-batch behind the first one."""
@@ -134,7 +143,7 @@ def hold(
 ) -> Held:
     """Run the query at a rate for some time, after a warm-up that is not told.
 
-    It ends earlier after `most` micro-batches.
+    It ends earlier after `most` micro-batches, and when rows wait far too long.
     """
     inputs = {name: source(spark, name, rate, seed) for name in "ab"}
     joined = query().stream(inputs, arrival="arrival")
@@ -152,11 +161,18 @@ def hold(
     watcher.start()
     while perf_counter() < begin + warm_up + seconds and len(running.recentProgress) < most:
         running.awaitTermination(1)
+        if perf_counter() > begin + warm_up and _took(running.lastProgress) > _OLDEST_S / 2:
+            break
     running.stop()
     over.set()
     watcher.join()
     batches = [batch for batch in _told(running, checkpoint) if batch.end > warm_up]
     return Held(rate, batches, [look for look in memory if look[0] > warm_up])
+
+
+def _took(progress: Any) -> float:
+    """Of a micro-batch, s; its rows may have waited as long again before it began."""
+    return progress.durationMs["triggerExecution"] / 1000 if progress else 0.0
 
 
 def _told(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
@@ -180,7 +196,7 @@ def _told(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
 class Steady:
     """What was found."""
 
-    tried: list[Held]  # rates for a minute each
+    tried: list[Held]  # all but the rate that was held to the end
     held: Held
 
 
@@ -206,8 +222,12 @@ def steady(seed: int, minutes: float, folder: Path, quick: bool = False) -> Stea
         step = _STEP if tried[0].is_held else 1 / _STEP
         while tried[-1].is_held == tried[0].is_held:
             tried.append(trial(tried[-1].rate * step))
-        highest = max(held.rate for held in tried if held.is_held)
-        return Steady(tried, hold(spark, highest, 60 * minutes, seed, folder / "held"))
+        for rate in sorted((held.rate for held in tried if held.is_held), reverse=True):
+            long = hold(spark, rate, 60 * minutes, seed, folder / f"held-{rate}")
+            if long.is_held:
+                break
+            tried.append(long)
+        return Steady(tried, long)
     finally:
         spark.stop()
 
@@ -219,14 +239,14 @@ def lines(seen: Steady, quick: bool) -> Iterator[Line]:
         return None if quick else limit
 
     held = seen.held
-    span = held.batches[-1].end - held.batches[0].end
     for trial in seen.tried:
-        yield Line(f"{trial.rate:,} rows/s held for a minute", float(trial.is_held), "1 = yes")
+        name = f"{trial.rate:,} rows/s held for {trial.span / 60:.1f} minutes"
+        yield Line(name, float(trial.is_held), "1 = yes")
     yield Line("rate", held.rate, "rows/s")
-    yield Line("held for", round(span / 60, 1), "minutes")
+    yield Line("held for", round(held.span / 60, 1), "minutes")
     done = sum(batch.rows for batch in held.batches[1:])
     yield Line("rows joined", done, "rows")
-    yield Line("rows joined by those made", round(done / (held.rate * span), 3), "share")
+    yield Line("rows joined by those made", round(done / (held.rate * held.span), 3), "share")
     middle, high = held.ages(0.5), held.ages(0.95)
     yield Line("median age of results' rows, first fifth", round(middle[0], 2), "s")
     yield Line("median age of results' rows, last fifth", round(middle[-1], 2), "s")
