@@ -218,10 +218,6 @@ class Kept:
         if len(self._known) > _MOST_SHARDS:
             self._known.popitem(last=False)
 
-    def forget(self) -> None:
-        """Keep nothing; for tests and measurements."""
-        self.__init__()  # type: ignore[misc]
-
 
 def _digest(header: bytes) -> bytes:
     return hashlib.blake2b(header, digest_size=16).digest()
