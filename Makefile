@@ -14,13 +14,16 @@ OTHERS := $(addprefix src/slackwater/lab/peers/,flink.py pathway.py) # run in en
 unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 
 .DEFAULT_GOAL := help
+ifndef BESIDE
 .NOTPARALLEL: # the steps share the machine and the compile cache
+endif
 .PHONY: help setup lint test test-main test-nojit demo bench peers trust mutants audit clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-setup: $(VENV)/.installed $(VENV)/.warm ## Build .venv with the pinned packages, find Java and a browser, compile the kernels
+setup: $(VENV)/.stale ## Build .venv with the pinned packages, find Java and a browser, compile the kernels
+	@$(MAKE) --silent -j 2 BESIDE=1 "$(VENV)/.installed" "$(VENV)/.warm" # one waits for packages, one computes
 
 # What users need; the demonstration does not wait for the tools of developers.
 $(VENV)/.runtime: pyproject.toml constraints.txt tools/ensure_java.py
