@@ -3,7 +3,7 @@
 ADWIN needs many intervals to be sure of a change, and takes every burst for one. This asks another
 question: is the mean of the last few intervals outside the range of all such means before, by half
 of that range? Bursts that come and go widen the range and are no news. A step is, after two
-intervals if things got worse, after five if they got better.
+intervals if things got worse (after one if they got much worse), after five if they got better.
 
 >>> novelty = Novelty()
 >>> calm, burst = [0.1, 0.12, 0.11, 0.1], [0.4, 0.3]
@@ -11,6 +11,8 @@ intervals if things got worse, after five if they got better.
 True
 >>> [novelty.add(x) for x in (0.1, 0.7, 0.7)]
 [0, 0, 2]
+>>> [novelty.add(x) for x in [0.7] * 20 + [7.0]][-1]
+2
 """
 
 from __future__ import annotations
