@@ -177,11 +177,13 @@ def _took(progress: Any) -> float:
 
 def _told(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
     """What Spark says of the micro-batches; the rate source counts seconds from its first start."""
+    from slackwater.spark.listener import plain  # noqa: PLC0415
+
     noted = (checkpoint / "sources" / "0" / "0").read_text().splitlines()
     began = int(noted[-1]) / 1000
     for progress in running.recentProgress:
-        told = progress.observedMetrics.get("slackwater")
-        if progress.numInputRows == 0 or told is None or not told["shards"]:
+        row = progress.observedMetrics.get("slackwater")
+        if progress.numInputRows == 0 or row is None or not (told := plain(row))["shards"]:
             continue
         start = datetime.fromisoformat(progress.timestamp).timestamp()
         end = start + progress.durationMs["triggerExecution"] / 1000 - began
