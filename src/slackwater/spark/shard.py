@@ -191,7 +191,7 @@ class Kept:
 
     def take(self, job: Job, number: int, header: bytes, read: ReadChunk) -> Shard:
         """The shard with this header: alive, or restored."""
-        known = self._known.setdefault((job.identity, number), _Known())
+        known = self._of(job, number)
         shard, known.shard = known.shard, None  # who fails must not leave it behind half fed
         if shard is not None and known.digest == _digest(header):
             return shard
@@ -208,15 +208,20 @@ class Kept:
 
     def put(self, header: bytes, shard: Shard, saved: Saved) -> None:
         """Keep `shard` alive for whoever asks for its header."""
-        name = shard.job.identity, shard.number
-        known = self._known.setdefault(name, _Known())
+        known = self._of(shard.job, shard.number)
         known.digest, known.shard = _digest(header), shard
         known.chunks |= saved.new
         for gone in saved.gone:
             known.chunks.pop(gone, None)
+
+    def _of(self, job: Job, number: int) -> _Known:
+        """What is known of a shard; it is the last now that would make room."""
+        name = job.identity, number
+        known = self._known.setdefault(name, _Known())
         self._known.move_to_end(name)
         if len(self._known) > _MOST_SHARDS:
             self._known.popitem(last=False)
+        return known
 
 
 def _digest(header: bytes) -> bytes:
