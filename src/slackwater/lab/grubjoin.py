@@ -38,8 +38,8 @@ class Lab:
     quick: bool = False
 
     @property
-    def numbers(self) -> Sequence[int]:
-        """Of streams; the condition of five takes 9 s to compile."""
+    def stream_counts(self) -> Sequence[int]:
+        """How many streams are joined; the condition of five takes 9 s to compile."""
         return (3, 4) if self.quick else (3, 4, 5)
 
     def tables(self, work: Workload) -> list[dict[str, pa.Table]]:
@@ -232,20 +232,20 @@ def _streams(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
     curves: Curves = {}
     for lagged, kind in ((False, "aligned"), (True, "nonaligned")):
         curves[kind] = ([], [])
-        for m in lab.numbers:
+        for m in lab.stream_counts:
             cells = _compared(lab, Workload(m=m, lagged=lagged))
             paper = "up to 700 %" if lagged and m == 5 else None
             rows.append(((kind, f"m = {m}"), [*cells, paper]))
             curves[kind][0].append(float(m - 3))
             curves[kind][1].append(float(cells[4]))  # type: ignore[arg-type]
-    for m in lab.numbers[1:]:
+    for m in lab.stream_counts[1:]:
         noisy = Workload(m=m, noise=(2.0, 2.0, 50.0, 50.0, 50.0))
         rows.append((("nonaligned, all but two noisy", f"m = {m}"), [*_compared(lab, noisy), None]))
     table = Table(
         "Number of streams (Fig. 13)", ("streams", "m"), (*_COLUMNS, Column("paper")), rows
     )
     panel = Panel("100 events per second", "more results than RandomDrop [%]", curves)
-    ticks = [str(m) for m in lab.numbers]
+    ticks = [str(m) for m in lab.stream_counts]
     return [table], panels("More streams, more to gain (Fig. 13)", "streams", [[panel]], ticks)
 
 
@@ -273,7 +273,7 @@ def _intervals(lab: Lab, setting: Setting) -> tuple[list[Table], Figure]:
     lengths = setting.some((500, 1000, 2000, 3000, 5000, 8000))
     rows: Rows = []
     row = []
-    for m in lab.numbers:
+    for m in lab.stream_counts:
         work = Workload(m=m, rates=(100.0, 150.0, 50.0) * 3, seconds=72)
         outputs = [lab.mean(work, lab.ours(every=length)) for length in lengths]
         rows.append(((f"m = {m}",), [*outputs]))
