@@ -1,12 +1,14 @@
 """What long runs are judged by: flat or not, drifting or not, accounted for or not."""
 
 import json
+from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from recorded import slackwater
-from slackwater.lab import memory
+from slackwater.lab import memory, steady_bench
 from slackwater.lab.endless import PART, endless
 from slackwater.lab.figures import Line
 from slackwater.lab.soak_bench import Soak, lines, soak
@@ -91,6 +93,31 @@ def test_a_rate_is_held_when_rows_do_not_get_older():
     assert not held(np.linspace(1.5, 6, 150)).is_held
     assert not held([90.0] * 150).is_held, "waits too long"
     assert not held([1.5] * 3).is_held, "too little to tell"
+
+
+@pytest.mark.parametrize(
+    ("most_for_a_minute", "most_for_long", "tried", "found"),
+    [
+        (300_000, 300_000, [200_000, 240_000, 280_000, 330_000], 280_000),
+        (300_000, 250_000, [200_000, 240_000, 280_000, 330_000, 280_000], 230_000),
+        (150_000, 150_000, [200_000, 160_000, 130_000], 130_000),
+    ],
+)
+def test_the_highest_rate_is_searched_from_below(
+    monkeypatch, tmp_path, most_for_a_minute, most_for_long, tried, found
+):
+    """On a machine of which it is known what it can do; a real one takes 40 minutes."""
+
+    def hold(_, rate, seconds, *__):
+        most = most_for_long if seconds > 600 else most_for_a_minute
+        return held([1.5] * 50 if rate <= most else np.linspace(1.5, 9, 50), rate)
+
+    monkeypatch.setattr(steady_bench, "hold", hold)
+    sessions = import_module("slackwater.spark.session")  # the package has a function of that name
+    monkeypatch.setattr(sessions, "session", lambda *_: SimpleNamespace(stop=list))
+    seen = steady_bench.steady(1, 30.0, tmp_path)
+    assert [trial.rate for trial in seen.tried] == tried
+    assert seen.held.rate == found
 
 
 def test_recall_is_that_of_the_last_minute():

@@ -2,9 +2,9 @@
 
 Spark's rate source makes rows by the wall clock, whether the query keeps up or not. Rates are
 tried, each higher than the last, until one is not held; the one before is held for half an hour,
-or, should it turn out too high after all, the one below.
-(Too many rows at once would tell sooner what the query can do, but what waits then makes
-micro-batches of minutes and gigabytes.) The source takes its share of the two cores.
+or, should it turn out too high after all, a lower one. (Too many rows at once would tell sooner
+what the query can do, but what waits then makes micro-batches of minutes and gigabytes.) The source
+takes its share of the two cores.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _told(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
         if progress.numInputRows == 0 or row is None or not (told := plain(row))["shards"]:
             continue
         start = datetime.fromisoformat(progress.timestamp).timestamp()
-        end = start + progress.durationMs["triggerExecution"] / 1000 - began
+        end = start + _took(progress) - began
         oldest = min(json.loads(source.startOffset or "null") or 0 for source in progress.sources)
         yield MicroBatch(
             end, progress.numInputRows, end - oldest, told["produced"], told["lost"],
@@ -216,20 +216,19 @@ def steady(seed: int, minutes: float, folder: Path, quick: bool = False) -> Stea
             only = hold(spark, 20_000, 120.0, seed, folder / "quick", warm_up=0, most=8)
             return Steady([], only)
 
-        def trial(rate: float) -> Held:
+        def attempt(rate: float, seconds: float) -> Held:
             rounded = int(rate / 10_000) * 10_000
-            return hold(spark, rounded, _TRIAL_S, seed, folder / f"trial-{rounded}")
+            return hold(spark, rounded, seconds, seed, folder / f"{rounded}-{seconds:.0f}")
 
-        tried = [trial(_FIRST_RATE)]
+        tried = [attempt(_FIRST_RATE, _TRIAL_S)]
         step = _STEP if tried[0].is_held else 1 / _STEP
         while tried[-1].is_held == tried[0].is_held:
-            tried.append(trial(tried[-1].rate * step))
-        for rate in sorted((held.rate for held in tried if held.is_held), reverse=True):
-            long = hold(spark, rate, 60 * minutes, seed, folder / f"held-{rate}")
-            if long.is_held:
-                break
-            tried.append(long)
-        return Steady(tried, long)
+            tried.append(attempt(tried[-1].rate * step, _TRIAL_S))
+        rate = float(max(held.rate for held in tried if held.is_held))
+        while not (held := attempt(rate, 60 * minutes)).is_held:
+            tried.append(held)
+            rate /= _STEP
+        return Steady(tried, held)
     finally:
         spark.stop()
 
