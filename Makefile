@@ -8,7 +8,7 @@ PEERS := $(CURDIR)/.venv-peers
 KERNELS := $(shell find src/slackwater/kernels -name '*.py' 2>/dev/null)
 
 PYTEST := "$(BIN)/python" -m pytest -q
-OTHERS := $(addprefix src/slackwater/lab/peers/,flink.py pathway.py) # run in environments of their own
+OTHERS := $(addprefix lab/src/slackwater_lab/peers/,flink.py pathway.py) # run in environments of their own
 
 # Each step says what it needs; the caller's settings must not change what it means.
 unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
@@ -35,9 +35,9 @@ $(VENV)/.runtime: pyproject.toml constraints.txt tools/ensure_java.py
 	@"$(BIN)/python" tools/ensure_java.py
 	@touch "$@"
 
-$(VENV)/.installed: $(VENV)/.runtime tools/ensure_chromium.py
+$(VENV)/.installed: $(VENV)/.runtime lab/pyproject.toml tools/ensure_chromium.py
 	@echo "setup: installing the tools of developers"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[spark,dev]"
+	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[spark,dev]" -e lab
 	@"$(BIN)/python" tools/ensure_chromium.py
 	@touch "$@"
 
@@ -49,15 +49,15 @@ $(VENV)/.stale: $(VENV)/.runtime $(KERNELS)
 
 $(VENV)/.warm-joins: $(VENV)/.stale
 	@echo "setup: compiling the kernels of joins"
-	@"$(BIN)/python" -m slackwater.warm joins
+	@"$(BIN)/python" -m slackwater.engine.warm joins
 	@touch "$@"
 
 # On two cores; the last line finds what one took from the other's hands.
 $(VENV)/.warm: $(VENV)/.stale
 	@echo "setup: compiling the kernels"
-	@"$(BIN)/python" -m slackwater.warm shedding & \
-	  "$(BIN)/python" -m slackwater.warm joins windows aggregates && wait
-	@"$(BIN)/python" -m slackwater.warm
+	@"$(BIN)/python" -m slackwater.engine.warm shedding & \
+	  "$(BIN)/python" -m slackwater.engine.warm joins windows aggregates && wait
+	@"$(BIN)/python" -m slackwater.engine.warm
 	@touch "$@"
 
 lint: setup ## Check style, formatting, types and the direction of imports
@@ -72,7 +72,7 @@ test: lint test-main test-nojit ## Set up, lint, and run every test; all that a 
 
 test-main: setup # the whole suite and the examples in docstrings, kernels compiled
 	@echo "test: every test, kernels compiled"
-	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules $(OTHERS:%=--ignore=%) tests tools src/slackwater
+	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules $(OTHERS:%=--ignore=%) tests tools src/slackwater lab/src
 
 # Coverage sees kernels only as plain Python. What uses the engine is not measured: Spark's workers, the command line, the lab.
 FAR := cli spark lab test_docs.py dashboard/test_page.py dashboard/test_real_runs.py
@@ -137,5 +137,5 @@ audit: $(AUDIT_TOOLS)/.installed ## Look up known vulnerabilities of the pinned 
 
 clean: ## Remove what was built, .venv included
 	@rm -rf "$(VENV)" "$(PEERS)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \
-	  .ruff_cache .import_linter_cache src/*.egg-info
-	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	  .ruff_cache .import_linter_cache src/*.egg-info lab/src/*.egg-info
+	@find src lab tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -14,8 +14,8 @@ import pyarrow as pa
 import slackwater as sw
 from naive import Event, Tuples, cosine, dot, join, l2, pipeline, reorder, truth
 from slackwater.disorder.reorder import Reorder
-from slackwater.engine.engine import Engine
-from slackwater.events import Batch
+from slackwater.engine.join import JoinEngine
+from slackwater.events.batch import Batch
 
 NAMES = "abcde"
 COLUMNS = ("k", "x", "y")  # what an event's values are called
@@ -276,13 +276,13 @@ def answers(engine, outputs):
 
 def fed(query, batch, sizes=(10**6,), restart=False, **options):
     """Feed batches of these sizes and flush, restarting from a snapshot after each if asked."""
-    engine = Engine(query, schemas(query, batch), **options)
+    engine = JoinEngine(query, schemas(query, batch), **options)
     outputs = []
     for part in batches(batch, sizes):
         outputs.append(engine.feed(part))
         assert engine.metrics().is_balanced
         if restart:
-            engine = Engine.restore(engine.snapshot(), query, schemas(query, batch), **options)
+            engine = JoinEngine.restore(engine.snapshot(), query, schemas(query, batch), **options)
     return answers(engine, [*outputs, engine.flush()])
 
 

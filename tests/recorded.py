@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 from slackwater.cli import app
-from slackwater.lab.workloads import uniform_keys
+from slackwater.testing.workloads import uniform_keys
 
 STREAM = """
 [[stream]]

@@ -14,10 +14,10 @@ from typing import Any, get_overloads
 
 import slackwater
 from slackwater.engine.aggregate_replay import AggregateRun
-from slackwater.engine.prometheus import exposition
 from slackwater.engine.replay import Run
-from slackwater.engine.telling import lines
 from slackwater.engine.window_replay import WindowRun
+from slackwater.metrics.progress import lines
+from slackwater.metrics.prometheus import exposition
 from slackwater.spark.checkpoint import check_checkpoint
 from slackwater.spark.listener import MetricsLog
 from slackwater.spark.session import session
@@ -46,7 +46,7 @@ CHAPTERS: dict[str, dict[str, tuple[str, ...]]] = {
         )
     },
     "Queries": {
-        "Query": (*_QUERY[:2], "with_", *_QUERY[2:]), "WindowQuery": _QUERY,
+        "JoinQuery": (*_QUERY[:2], "with_", *_QUERY[2:]), "WindowQuery": _QUERY,
         "AggregateQuery": _QUERY,
     },
     "Runs": {
@@ -66,7 +66,7 @@ CHAPTERS: dict[str, dict[str, tuple[str, ...]]] = {
         )
     },
 }  # fmt: skip
-_MADE_BY_OTHERS = ("Query", "WindowQuery", "AggregateQuery", "Run", "WindowRun", "AggregateRun")
+_MADE_BY_OTHERS = ("JoinQuery", "WindowQuery", "AggregateQuery", "Run", "WindowRun", "AggregateRun")
 _ELSEWHERE: dict[str, tuple[str, Any]] = {
     "Run": ("slackwater.engine.replay", Run),
     "WindowRun": ("slackwater.engine.window_replay", WindowRun),
@@ -74,8 +74,8 @@ _ELSEWHERE: dict[str, tuple[str, Any]] = {
     "session": ("slackwater.spark", session),
     "check_checkpoint": ("slackwater.spark", check_checkpoint),
     "MetricsLog": ("slackwater.spark", MetricsLog),
-    "lines": ("slackwater.engine.telling", lines),
-    "exposition": ("slackwater.engine.prometheus", exposition),
+    "lines": ("slackwater.metrics.progress", lines),
+    "exposition": ("slackwater.metrics.prometheus", exposition),
 }
 
 

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slackwater.aggregate import Aggregate, avg, count, first, last, stddev
-from slackwater.aggregate import largest as max  # noqa: A004  as SQL calls them
-from slackwater.aggregate import smallest as min  # noqa: A004
-from slackwater.aggregate import total as sum  # noqa: A004
-from slackwater.aggregate_query import AggregateQuery, Sliding, Tumbling
 from slackwater.errors import (
     ConditionError,
     DataError,
@@ -18,7 +13,12 @@ from slackwater.errors import (
     SnapshotError,
     SparkError,
 )
-from slackwater.goal import (
+from slackwater.query.aggregate import AggregateQuery, Sliding, Tumbling
+from slackwater.query.functions import Aggregate, avg, count, first, last, stddev
+from slackwater.query.functions import largest as max  # noqa: A004  as SQL calls them
+from slackwater.query.functions import smallest as min  # noqa: A004
+from slackwater.query.functions import total as sum  # noqa: A004
+from slackwater.query.goals import (
     Deadline,
     DropRatio,
     ErrorBound,
@@ -29,11 +29,11 @@ from slackwater.goal import (
     Recall,
     Slack,
 )
-from slackwater.joining import join
-from slackwater.query import Query, Stream, Tuples
-from slackwater.shed import Harvest, RandomDrop, TailDrop
+from slackwater.query.join import JoinQuery, Stream, Tuples
+from slackwater.query.joining import join
+from slackwater.query.shedding import Harvest, RandomDrop, TailDrop
+from slackwater.query.window import WindowQuery, window
 from slackwater.sql import sql
-from slackwater.window_query import WindowQuery, window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +52,7 @@ __all__ = [
     "Latency",
     "MaxSlack",
     "NoSlack",
-    "Query",
+    "JoinQuery",
     "QueryError",
     "RandomDrop",
     "Recall",

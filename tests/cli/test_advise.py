@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from slackwater.cli import app
-from slackwater.cli.recordings import arrow_types
 from slackwater.errors import DataError, QueryError
-from slackwater.lab.advice import TARGETS, Advisor, frontier_of
-from slackwater.lab.workloads import uniform_keys
+from slackwater.jobs.advise import TARGETS, Advisor, frontier_of
+from slackwater.jobs.recordings import arrow_types
+from slackwater.testing.workloads import uniform_keys
 
 JOB = """\
 [job]

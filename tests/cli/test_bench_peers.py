@@ -5,8 +5,8 @@ import json
 import pytest
 
 from recorded import slackwater
-from slackwater.lab.peers import bench
-from slackwater.lab.peers.job import FOLDER
+from slackwater_lab.peers import bench
+from slackwater_lab.peers.job import FOLDER
 
 ENGINES = ["slackwater", "spark native", "duckdb", "polars"]
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from slackwater.cli import app
 from slackwater.cli.demo import Outcome
-from slackwater.cli.live import NativeWatch, Watch
+from slackwater.cli.watch import NativeWatch, Watch
 
 GOALS = ["NoSlack", "Slack 100 ms", "Slack 1 s", "Recall 0.95", "MaxSlack"]
 MEASURES = [
@@ -194,8 +194,8 @@ def test_quick_bench_has_every_figure_and_promises_nothing():
 
 
 def test_missed_floor_exits_with_1(monkeypatch):
-    from slackwater.lab import core_bench
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
+    from slackwater_lab.benches import core as core_bench
 
     lines = [Line("fast", 9.0, "rows/s", floor=5.0), Line("slow", 3.0, "s", ceiling=2.0)]
     case = core_bench.Case("one", lambda setting: iter(lines))

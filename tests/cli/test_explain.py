@@ -79,14 +79,14 @@ def test_rates_and_delays_become_bytes(tmp_path):
 
 
 def test_what_an_event_takes_beside_its_row_is_what_the_engine_says(tmp_path):
-    from slackwater.cli.jobfile import read_job
-    from slackwater.cli.recordings import of_job
-    from slackwater.cli.state_estimate import kept
-    from slackwater.engine.engine import Engine
+    from slackwater.engine.join import JoinEngine
+    from slackwater.jobs.job import read_job
+    from slackwater.jobs.recordings import of_job
+    from slackwater.jobs.state_estimate import kept
 
     job = read_job(write_job(tmp_path, asked='[join]\non = "k"\nwhere = "a.v < b.v"'))
     schemas = {name: table.schema for name, table in of_job(job).tables.items()}
-    log = Engine(job.query, schemas).log
+    log = JoinEngine(job.query, schemas).log
     assert kept(job, [1, 1], {}, None)[0].bookkeeping == log.bytes_per_event + 16
 
 

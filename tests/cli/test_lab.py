@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from slackwater.cli import app
-from slackwater.lab.datasets import FOLDER
 from slackwater.spark.session import session
+from slackwater_lab.datasets import FOLDER
 
 NAMES = [  # names never change, or results cannot be compared across versions
     "fig6", "table2", "resolution", "fig7", "fig8", "fig9", "fig10", "fig11",

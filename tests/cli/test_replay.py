@@ -11,7 +11,7 @@ import pytest
 import slackwater as sw
 from recorded import figures, slackwater, tables, write_job
 from slackwater.cli.goal_option import asked
-from slackwater.cli.tables import JobFileError
+from slackwater.jobs.toml_table import JobFileError
 
 
 def pair(**options):

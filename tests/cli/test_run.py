@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 import slackwater as sw
 from slackwater.cli import app
-from slackwater.cli.checkpoint import Checkpoint
-from slackwater.cli.jobfile import read_job
-from slackwater.cli.plan import known_before
-from slackwater.cli.tables import JobFileError
-from slackwater.lab.workloads import uniform_keys
+from slackwater.jobs.checkpoint import Checkpoint
+from slackwater.jobs.job import read_job
+from slackwater.jobs.plan import known_before
+from slackwater.jobs.toml_table import JobFileError
+from slackwater.testing.workloads import uniform_keys
 
 GOOD = """\
 [job]
@@ -340,7 +340,7 @@ def test_half_a_write_leaves_no_claim(tmp_path):
 
 
 def test_a_changed_query_is_refused_before_spark_starts(tmp_path):
-    from slackwater.cli.plan import known_before
+    from slackwater.jobs.plan import known_before
 
     file = write_job(tmp_path)
     begun(tmp_path, **known_before(read_job(file)))
@@ -356,7 +356,7 @@ def test_a_changed_query_is_refused_before_spark_starts(tmp_path):
 
 
 def test_a_changed_goal_is_the_same_query(tmp_path):
-    from slackwater.cli.plan import known_before
+    from slackwater.jobs.plan import known_before
 
     saved = begun(tmp_path, **known_before(read_job(write_job(tmp_path))))
     other = write_job(tmp_path, ('{slack = "300 ms"}', '"max-slack"'), ("shards = 1", ""))

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recorded import figures, slackwater, tables, write_job
-from slackwater.cli.jobfile import Sink, read_job
-from slackwater.cli.written import columns_of
+from slackwater.jobs.job import Sink, read_job
+from slackwater.jobs.sink_files import columns_of
 
 RECALL = '[join]\non = "k"\nlate = "emit"\ngoal = {recall = 0.6, over = "2 s"}'
 
@@ -71,7 +71,7 @@ def test_what_was_replayed_is_found_to_be_true(tmp_path, job, results):
 def test_the_oracle_is_named(tmp_path, job, results, monkeypatch):
     write(results, tmp_path / "out")
     first = json.loads(slackwater("verify", job, "--json").stdout)
-    monkeypatch.setattr("slackwater.lab.oracle.find_spec", lambda name: None)
+    monkeypatch.setattr("slackwater.testing.oracle.find_spec", lambda name: None)
     second = json.loads(slackwater("verify", job, "--json").stdout)
     assert (first.pop("oracle"), second.pop("oracle")) == (
         "DuckDB",

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from slackwater.cli import app
+from slackwater.cli.dashboard_server import beside, serving
 from slackwater.cli.demo import End
-from slackwater.cli.live import Watch
 from slackwater.cli.run import _control
-from slackwater.cli.serving import beside, serving
+from slackwater.cli.watch import Watch
 from slackwater.dashboard.control import CommandFiles
 from slackwater.dashboard.history import History
 from synthetic_run import join_lines

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 import slackwater as sw
-from slackwater.lab.overload import Workload
-from slackwater.lab.workloads import uniform_keys
+from slackwater.testing.workloads import uniform_keys
+from slackwater_lab.papers.overload import Workload
 from spark.cases import PAPERS, Trial, golden
 from spark.streams import by_arrival
 

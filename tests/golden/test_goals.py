@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.goals.choice import controller_for
-from slackwater.goals.late_degree import behind, quality, quality_curve
-from slackwater.goals.model import RecallModel
-from slackwater.goals.recall import Measured
+from slackwater.controllers.factory import controller_for
+from slackwater.controllers.late_degree import behind, quality, quality_curve
+from slackwater.controllers.model import RecallModel
+from slackwater.controllers.recall import Measured
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results

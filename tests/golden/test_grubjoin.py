@@ -5,13 +5,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.kernels import drop_rates
 from slackwater.kernels import harvest as kernels
 from slackwater.kernels import shed as places
 from slackwater.kernels.sorted_windows import HEAD
-from slackwater.shedding import setting
+from slackwater.shedding import harvest_search as setting
 from slackwater.shedding.learning import lag_scores
 from slackwater.shedding.throttle import Load, Throttle
 
@@ -54,7 +54,7 @@ def test_figure_3_three_and_two_logical_basic_windows():
     )
     old = pa.table({"ts": np.arange(51, 101)})  # everything in the windows of an event at 100
     new = pa.table({"ts": [100]})
-    engine = Engine(query, dict.fromkeys(query.names, old.schema))
+    engine = JoinEngine(query, dict.fromkeys(query.names, old.schema))
     shed = engine.shedder.shed
     shed.number[places.SAMPLE] = 0.0
     shed.ctl[places.SHEDDING] = 1
@@ -88,7 +88,7 @@ def test_scores_come_from_one_histogram_per_stream():
         shed=sw.Harvest(budget=1e9, basic_window=2, scores="per-stream"),
     )
     schema = pa.schema({"ts": pa.int64()})
-    shed = Engine(query, dict.fromkeys(query.names, schema)).shedder.shed
+    shed = JoinEngine(query, dict.fromkeys(query.names, schema)).shedder.shed
     shed.lags[1, 10 + 4] = 100.0  # buckets of one unit from -10 on
     shed.lags[2, 10 + 5] = 100.0
     # S2 after S1: an event of S2 finds S1 in the third basic window, ages 4 to 6
@@ -133,7 +133,7 @@ def test_only_what_is_near_is_compared_in_a_basic_window_that_is_over():
         where="abs(a.x - b.x) <= 1",
         shed=sw.Harvest(budget=1e15, every=10**6, basic_window=20),
     )
-    engine = Engine(query, dict.fromkeys("ab", a.schema))
+    engine = JoinEngine(query, dict.fromkeys("ab", a.schema))
     engine.shedder.shed.number[places.SAMPLE] = 0.0
     batch, _ = recorded(query, {"a": a, "b": b}, None)
     output = engine.feed(batch)
@@ -156,7 +156,7 @@ def test_what_joined_is_learnt_by_the_age_of_each_member():
         "b": pa.table({"ts": [12, 14], "x": [1, 2]}),
         "c": pa.table({"ts": [25], "x": [1]}),
     }
-    engine = Engine(query, dict.fromkeys("abc", tables["a"].schema))
+    engine = JoinEngine(query, dict.fromkeys("abc", tables["a"].schema))
     engine.shedder.shed.number[places.SAMPLE] = 1.0  # all events are in the sample
     engine.feed(recorded(query, tables, None)[0])
     engine.flush()

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.controllers.drop_ratio import Beyond, DropController, KimController, Period, Setting
+from slackwater.controllers.error_bound import ErrorController
 from slackwater.disorder.heartbeat import HeartbeatStage
-from slackwater.goals.drop_ratio import Beyond, DropController, KimController, Period, Setting
-from slackwater.goals.error_bound import ErrorController
 from slackwater.kernels.histogram import BUCKETS, bucket_of, upper_edges
 from slackwater.kernels.records import NONE
 

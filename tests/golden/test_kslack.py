@@ -10,7 +10,7 @@ import pytest
 from helpers import arrivals, engine_steps, naive_steps
 from slackwater.disorder import rings
 from slackwater.disorder.reorder import Reorder
-from slackwater.log import Log
+from slackwater.events.log import Log
 
 DAY_MS = 86_400_000
 

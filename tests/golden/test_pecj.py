@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.compensation.observation import Seen, contracted
 from slackwater.compensation.parameters import parameters, product_form
-from slackwater.compensation.seen import Seen, contracted
 from slackwater.compensation.svi import Prior, infer
-from slackwater.lab.pecj.data import FOLDER, real
-from slackwater.lab.pecj.single import PRINTED, at_their_times, errors
+from slackwater_lab.papers.pecj.data import FOLDER, real
+from slackwater_lab.papers.pecj.single import PRINTED, at_their_times, errors
 
 DATA = os.environ.get(FOLDER) or Path(__file__).parents[3] / "shared" / "data" / "pecj"
 

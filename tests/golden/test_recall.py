@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
+from slackwater.controllers.controller import Interval
+from slackwater.controllers.factory import controller_for
+from slackwater.controllers.recall import Measured
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
-from slackwater.goals.choice import controller_for
-from slackwater.goals.controller import Interval
-from slackwater.goals.recall import Measured
 from slackwater.kernels.records import BEFORE
 
 L = 10
@@ -119,7 +119,7 @@ def test_a_step_of_disorder_is_noticed_within_two_intervals():
     order = np.argsort(arrival, kind="stable")
     table = pa.table({"ts": ts[order], "k": np.zeros_like(ts), "arr": arrival[order]})
     batch, _ = recorded(query(), {"a": table, "b": table}, "arr")
-    engine = Engine(query(), {"a": table.schema, "b": table.schema})
+    engine = JoinEngine(query(), {"a": table.schema, "b": table.schema})
     engine.feed(batch)
     assert 300 < engine.statistics.delays.changed <= 300 + 2 * L
 

@@ -13,8 +13,8 @@ from helpers import engine_steps, naive_steps
 from naive import Event
 from slackwater.disorder import rings
 from slackwater.disorder.reorder import Reorder
-from slackwater.engine.engine import Engine
-from slackwater.events import Batch
+from slackwater.engine.join import JoinEngine
+from slackwater.events.batch import Batch
 
 both = pytest.mark.parametrize("trace", [naive_steps, engine_steps], ids=["oracle", "engine"])
 
@@ -159,7 +159,7 @@ class Shard:
         streams = [sw.Stream(name, "ts", 10) for name in self.names]
         self.table = pa.table({"ts": pa.array([], pa.int64())})
         query = sw.join(*streams, goal=sw.Slack(slack))
-        self.engine = Engine(query, dict.fromkeys(self.names, self.table.schema), **options)
+        self.engine = JoinEngine(query, dict.fromkeys(self.names, self.table.schema), **options)
         self.results = 0
 
     def arrive(self, what):
@@ -245,7 +245,7 @@ def test_a_state_outlives_a_restart():
     assert shard.states == "active idle finished"
     schemas = dict.fromkeys("abc", shard.table.schema)
     saved = shard.engine.snapshot()
-    shard.engine = Engine.restore(saved, shard.engine.query, schemas, idle_after=5)
+    shard.engine = JoinEngine.restore(saved, shard.engine.query, schemas, idle_after=5)
     assert shard.states == "active idle finished"
     assert shard.arrive("c:8") == "active idle active"
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from recorded import slackwater
-from slackwater.lab import memory, steady_bench
-from slackwater.lab.endless import PART, endless
-from slackwater.lab.figures import Line
-from slackwater.lab.soak_bench import Soak, lines, soak
-from slackwater.lab.steady_bench import Held, MicroBatch, Steady
-from slackwater.lab.steady_bench import figure as steady_figure
-from slackwater.lab.steady_bench import lines as steady_lines
+from slackwater.jobs.figures import Line
+from slackwater_lab.benches import resident_memory as memory
+from slackwater_lab.benches import steady as steady_bench
+from slackwater_lab.benches.endless import PART, endless
+from slackwater_lab.benches.soak import Soak, lines, soak
+from slackwater_lab.benches.steady import Held, MicroBatch, Steady
+from slackwater_lab.benches.steady import figure as steady_figure
+from slackwater_lab.benches.steady import lines as steady_lines
 
 
 def by_name(lines) -> dict[str, Line]:

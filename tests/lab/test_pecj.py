@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from slackwater.lab.pecj import runs
-from slackwater.lab.pecj.data import (
+from slackwater_lab.papers.pecj import runs
+from slackwater_lab.papers.pecj.data import (
     FOLDER,
     LENGTH,
     MS,
@@ -14,9 +14,9 @@ from slackwater.lab.pecj.data import (
     real,
     tables,
 )
-from slackwater.lab.pecj.intervals import binomial_p
-from slackwater.lab.pecj.oracles import oracles
-from slackwater.lab.pecj.runs import ESTIMATORS, Disorder, Plan, Teller, query
+from slackwater_lab.papers.pecj.intervals import binomial_p
+from slackwater_lab.papers.pecj.oracles import oracles
+from slackwater_lab.papers.pecj.runs import ESTIMATORS, Disorder, Plan, Teller, query
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

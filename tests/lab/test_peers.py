@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater.lab.figures import Line
-from slackwater.lab.peers import job as peer_job
-from slackwater.lab.peers.bench import skipped
-from slackwater.lab.peers.job import Job, PeerError, run
-from slackwater.lab.peers.load import Load
-from slackwater.lab.spark_bench import Setting
+from slackwater.jobs.figures import Line
+from slackwater_lab.benches.spark import Setting
+from slackwater_lab.peers import job as peer_job
+from slackwater_lab.peers.bench import skipped
+from slackwater_lab.peers.job import Job, PeerError, run
+from slackwater_lab.peers.load import Load
 
 SCRIPTS = Path(peer_job.__file__).parent
 
@@ -84,7 +84,7 @@ def test_scripts_for_other_environments_import_nothing_of_ours(name):
 
 
 def test_the_chart_shows_what_is_there():
-    from slackwater.lab.peers.chart import draw
+    from slackwater_lab.peers.chart import draw
 
     lines = [
         Line("two-way: slackwater", 1000.0, "rows/s"),

@@ -11,10 +11,10 @@ from naive_aggregates import Asked, Event, told
 from property.strategies import tried
 from slackwater.compensation.compensator import Compensator
 from slackwater.compensation.tally import added_up
-from slackwater.engine.aggregate_engine import AggregateEngine
+from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restore
-from slackwater.events import Batch
+from slackwater.events.batch import Batch
 
 NAMES = "abc"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from helpers import answers, batches, engine_query, fed, schemas, shard_batch, shards, tables
 from property.strategies import cases, tried
 from slackwater.engine import snapshot
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import Archive, chunk_from, restore_archive
 
@@ -18,7 +18,7 @@ CHUNK_BYTES = st.sampled_from([64, 200, 512])  # a row has 48
 
 def archived(query, batch, sizes, restarts, **options):
     """Feed batches, save after each and restart after some; the answers of the last engine."""
-    archive, store, outputs = Archive(Engine(query, schemas(query, batch), **options)), {}, []
+    archive, store, outputs = Archive(JoinEngine(query, schemas(query, batch), **options)), {}, []
     for n, part in enumerate(batches(batch, sizes)):
         outputs.append(archive.engine.feed(part))
         saved = archive.save()

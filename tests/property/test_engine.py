@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from helpers import engine_query, fed, tables
 from property.strategies import cases, tried
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.stats.statistics import Statistics
 
@@ -81,7 +81,7 @@ def test_a_script_of_slacks_is_carried_out_at_the_boundaries():
     query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
     table = pa.table({"ts": [0, 4, 5, 9, 10, 14], "k": [0] * 6})
     batch, _ = recorded(query, {"a": table, "b": table}, None)
-    engine = Engine(query, {"a": table.schema, "b": table.schema}, Scripted((0, 7), 5))
+    engine = JoinEngine(query, {"a": table.schema, "b": table.schema}, Scripted((0, 7), 5))
     output = engine.feed(batch)
     assert output.slacks == [(0, 0), (5, 7), (10, 0)]
 
@@ -95,7 +95,7 @@ def test_what_a_late_event_makes_at_the_window_end_has_the_time_of_the_clock():
         "b": pa.table({"ts": [4, 5, 3], "k": [0, 0, 0], "at": [2, 4, 5]}),
     }
     batch, _ = recorded(query, tables, "at")
-    engine = Engine(query, {n: t.schema for n, t in tables.items()}, Scripted((0, 0), 1))
+    engine = JoinEngine(query, {n: t.schema for n, t in tables.items()}, Scripted((0, 0), 1))
     engine.feed(batch)
     engine.flush()
     produced, lost, _ = engine.statistics.results.between(0, 9)

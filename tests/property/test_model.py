@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from helpers import engine_query
 from naive import Tuples, join, reorder, seen
 from property.strategies import cases, tried
-from slackwater.goals.late_degree import behind, quality, quality_curve
+from slackwater.controllers.late_degree import behind, quality, quality_curve
 from slackwater.kernels import recall as kernels
 from slackwater.kernels.cross import CROSSED, JOINED
 from slackwater.stats.productivity import Productivity

@@ -10,7 +10,7 @@ import slackwater as sw
 from helpers import answers, emitted, engine_query, engine_run, fed, plain, schemas, tables
 from naive import join, reorder
 from property.strategies import cases, tried
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.kernels import shed as places
 
@@ -40,7 +40,7 @@ def harvest(case, ages, **options):
     shed = sw.Harvest(budget=PLENTY, every=10**9, basic_window=basic_window(case))
     query = engine_query(case._replace(late_probe="none"), shed=shed, **options)
     batch, _ = recorded(query, tables(case), "arr")
-    engine = Engine(query, schemas(query, batch))
+    engine = JoinEngine(query, schemas(query, batch))
     shedder = engine.shedder
     shedder.shed.number[places.SAMPLE] = 0.0
     shedder.shed.ctl[places.SHEDDING] = 1

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import profiles
 import slackwater as sw
-from slackwater.aggregate import Aggregate
-from slackwater.expression import Expression
-from slackwater.sql.errors import SqlError
+from slackwater.query.expression import Expression
+from slackwater.query.functions import Aggregate
+from slackwater.sql.diagnostics import SqlError
 
 NAMES = st.sampled_from(
     ["a", "quotes", "S1", "left", "order", "Keep", "range", "_x", "select", "union", "Trades"]
@@ -185,7 +185,7 @@ QUERIES = st.one_of(joins(), windows(), aggregates())
 def normal(query):
     """What a query says, its condition and columns in the spelling of Python."""
     said = query.to_dict()
-    if isinstance(query, sw.Query):
+    if isinstance(query, sw.JoinQuery):
         said["where"] = spelled(query.where)
         said["select"] = {name: spelled(text) for name, text in query.listed} or query.select
     return said

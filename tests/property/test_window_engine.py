@@ -10,7 +10,7 @@ import slackwater as sw
 from property.strategies import tried
 from property.test_windows import EVENTS, asked, table_of, windows
 from slackwater.engine.replay import recorded
-from slackwater.engine.window_engine import WindowEngine
+from slackwater.engine.window import WindowEngine
 
 pytestmark = pytest.mark.determinism
 

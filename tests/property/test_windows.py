@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import slackwater as sw
 from naive_windows import Event, aggregate, beats, extents
 from property.strategies import tried
-from slackwater.aggregate import Aggregate
+from slackwater.query.functions import Aggregate
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "stddev", "first", "last")
 VALUES = st.one_of(st.none(), st.integers(-9, 9))

@@ -17,7 +17,7 @@ FILES = 5
 class Trial(NamedTuple):
     """A query, and one file of each stream after the other."""
 
-    query: sw.Query
+    query: sw.JoinQuery
     parts: dict
     arrival: str
     options: dict = {}  # of `stream`

@@ -81,7 +81,7 @@ class Standalone:
         return [args for _, _, args in processes() if str(self.folder) in args]
 
     def _warm(self):
-        """What `python -m slackwater.warm` does on each machine, but copied, not compiled anew."""
+        """What `python -m slackwater.engine.warm` does on each machine: copied, not compiled."""
         env = self._env | {"PYTHONPATH": str(self.archive)}
         touch = [str(self.python), "-c", "import slackwater.kernels.vectors"]
         subprocess.run(touch, env=env, check=True)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import slackwater as sw
-from slackwater.lab.workloads import uniform_keys
 from slackwater.spark.listener import plain
+from slackwater.testing.workloads import uniform_keys
 
 KEYS = 50
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from slackwater.engine.aggregate_engine import AggregateEngine
+from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
 from slackwater.spark.listener import with_picture
 from spark.streams import (

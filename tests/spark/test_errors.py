@@ -1,4 +1,4 @@
-"""What cannot work is said in `Query.stream`, before anything runs."""
+"""What cannot work is said in `JoinQuery.stream`, before anything runs."""
 
 from types import SimpleNamespace
 

@@ -7,7 +7,7 @@ import numpy as np
 import slackwater as sw
 from slackwater.engine.replay import recorded
 from slackwater.engine.report import columns, recall_series, truth
-from slackwater.lab.workloads import uniform_keys
+from slackwater.testing.workloads import uniform_keys
 from spark.streams import as_frame, collected, finish, in_parts, observed, sources, write
 
 SECONDS, PERIOD = 120, 20_000

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 import slackwater as sw
-from slackwater.engine.telling import asked, lines
+from slackwater.metrics.progress import asked, lines
 from slackwater.spark import MetricsLog, session
 from slackwater.spark.listener import Lines, is_balanced, plain, with_picture
 from spark.streams import in_parts, pair, pair_query, sources, write

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from slackwater.lab.overload import Workload, query_of
 from slackwater.spark.listener import is_balanced
+from slackwater_lab.papers.overload import Workload, query_of
 from spark.streams import finish, observed, sources, write
 
 SECONDS, FILES = 36, 6

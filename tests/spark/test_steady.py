@@ -1,6 +1,6 @@
 """The rate source as a load: rows come by the clock, and get no older than they must."""
 
-from slackwater.lab.steady_bench import hold
+from slackwater_lab.benches.steady import hold
 
 
 def test_a_low_rate_is_held(spark, tmp_path):

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 import slackwater as sw
-from slackwater.lab.workloads import uniform_keys
+from slackwater.testing.workloads import uniform_keys
 from spark.streams import (
     as_frame,
     by_batch,

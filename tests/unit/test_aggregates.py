@@ -10,7 +10,7 @@ import slackwater as sw
 from slackwater.compensation.intervals import Intervals
 from slackwater.compensation.sizes import Sizes
 from slackwater.disorder.arrival_clock import ArrivalClock
-from slackwater.engine.aggregate_engine import AggregateEngine
+from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restore
 

@@ -9,10 +9,10 @@ import pytest
 import slackwater as sw
 from helpers import batches, schemas
 from slackwater.engine import snapshot
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import Archive, chunk_from, restore_archive
-from slackwater.events import Batch
+from slackwater.events.batch import Batch
 
 ROW = 24  # bytes: three columns
 
@@ -31,7 +31,7 @@ class Disk:
         one = stream(rows, step)
         self.batch, _ = recorded(self.query, {"a": one, "b": one}, "arr")
         self.schemas = schemas(self.query, self.batch)
-        self.archive = Archive(Engine(self.query, self.schemas))
+        self.archive = Archive(JoinEngine(self.query, self.schemas))
         self.chunks, self.written = {}, 0
 
     def save(self):
@@ -131,7 +131,7 @@ def test_chunks_of_equal_content_are_one_chunk_and_gone_once(monkeypatch):
     monkeypatch.setattr(snapshot, "_CHUNK_BYTES", 65)
     query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
     same, later = pa.table({"ts": [5] * 4, "k": [1] * 4}), pa.table({"ts": [500], "k": [1]})
-    archive = Archive(Engine(query, {"a": same.schema, "b": same.schema}))
+    archive = Archive(JoinEngine(query, {"a": same.schema, "b": same.schema}))
     names = set()
     for _ in range(3):
         archive.engine.feed(Batch((same, same.slice(0, 0)), np.zeros(4, np.uint8)))
@@ -145,9 +145,9 @@ def test_chunks_of_equal_content_are_one_chunk_and_gone_once(monkeypatch):
 def test_a_restored_engine_does_not_invent_waits_where_arrivals_are_unknown():
     query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k", goal=sw.Slack(5))
     one = pa.table({"ts": [1], "k": [1]})
-    engine = Engine(query, {"a": one.schema, "b": one.schema})
+    engine = JoinEngine(query, {"a": one.schema, "b": one.schema})
     engine.feed(Batch((one, one), np.array([0, 1], np.uint8)))
-    again = Engine.restore(engine.snapshot(), query, {"a": one.schema, "b": one.schema})
+    again = JoinEngine.restore(engine.snapshot(), query, {"a": one.schema, "b": one.schema})
     for output in (engine.flush(), again.flush()):
         assert output.table.num_rows == 1
         assert output.waits == []

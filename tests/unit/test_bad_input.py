@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import rejects_table
-from slackwater.events import Batch
+from slackwater.events.batch import Batch
 
 A = sw.Stream("a", ts="ts", window=10)
 B = sw.Stream("b", ts="ts", window=10)
@@ -167,7 +167,7 @@ def too_far(strict=False):
     """Row 1 of stream a is 1000, where only times up to 10 are believed; row 2 is just that."""
     a = pa.table({"ts": [1, 1000, 10, 2000], "k": [1, 1, 1, None]})
     query = sw.join(A, B, on="k", strict=strict)
-    engine = Engine(query, {"a": a.schema, "b": GOOD.select(["ts", "k"]).schema})
+    engine = JoinEngine(query, {"a": a.schema, "b": GOOD.select(["ts", "k"]).schema})
     limits = (np.full(4, 10), np.full(2, 10))
     turns = np.array([0, 0, 0, 0, 1, 1], np.uint8)
     return engine, Batch((a, GOOD.select(["ts", "k"])), turns, latest=limits)

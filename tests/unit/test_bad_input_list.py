@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 
 A = sw.Stream("a", ts="ts", window=10)
@@ -188,7 +188,7 @@ def test_one_hot_event_with_very_many_matches_comes_out_in_bounded_pieces():
     a = table(np.zeros(matches, np.int64), k=np.zeros(matches, np.int64))
     b = table([1], k=[0])
     query = sw.join(A, B, on="k")
-    engine = Engine(query, {"a": a.schema, "b": b.schema})
+    engine = JoinEngine(query, {"a": a.schema, "b": b.schema})
     batch, _ = recorded(query, {"a": a, "b": b}, None)
     rows = 0
     for piece in [engine.feed_in_pieces(batch, megabyte), engine.flush_in_pieces(megabyte)]:
@@ -245,13 +245,13 @@ def test_rows_that_arrive_before_they_happen_have_no_delay():
 def test_a_schema_that_changed_between_snapshot_and_restore_is_refused(field, message):
     query = sw.join(A, B)
     schema = pa.schema({"ts": pa.int64(), "k": pa.int64()})
-    saved = Engine(query, {"a": schema, "b": schema}).snapshot()
+    saved = JoinEngine(query, {"a": schema, "b": schema}).snapshot()
     changed = {"a": schema, "b": schema.set(1, field)}
     with pytest.raises(sw.SnapshotError, match=f"columns was .*{message}"):
-        Engine.restore(saved, query, changed)
+        JoinEngine.restore(saved, query, changed)
     with pytest.raises(sw.SnapshotError, match="streams was .*'b by ts'.*now .*'b by k'"):
         other = sw.join(A, sw.Stream("b", "k", 10))
-        Engine.restore(saved, other, {"a": schema, "b": schema})
+        JoinEngine.restore(saved, other, {"a": schema, "b": schema})
 
 
 def raises_value_error(a, b):

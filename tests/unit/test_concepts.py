@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slackwater.lab import concepts
+from slackwater_lab.concepts import measured as concepts
 
 
 def test_what_is_late_behind_a_slack_has_a_longer_delay():

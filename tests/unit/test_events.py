@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
-from slackwater.events import Batch, offsets, row_bytes
+from slackwater.engine.join import JoinEngine
+from slackwater.events.batch import Batch, offsets, row_bytes
 
 POINT = pa.struct({"x": pa.int32(), "name": pa.string()})
 SIZES = [  # type, values, bytes of each: a text or list has 4 of its own, a null has room
@@ -69,9 +69,9 @@ def test_an_engine_with_rows_of_any_type_can_be_saved(kind, values, _):
     table = pa.table({"ts": range(len(values)), "c": pa.array(values, kind)})
     query = sw.join(sw.Stream("a", "ts", 9), sw.Stream("b", "ts", 9), goal=sw.Slack(9))
     schemas = {"a": table.schema, "b": table.schema}
-    engine = Engine(query, schemas)
+    engine = JoinEngine(query, schemas)
     engine.feed(Batch((table, table), np.repeat([0, 1], len(values)).astype(np.uint8)))
-    again = Engine.restore(engine.snapshot(), query, schemas)
+    again = JoinEngine.restore(engine.snapshot(), query, schemas)
     assert again.flush().table.equals(engine.flush().table)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import slackwater as sw
 from helpers import fed
-from slackwater.engine.engine import Engine
+from slackwater.controllers.controller import Interval
+from slackwater.controllers.factory import controller_for
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
-from slackwater.goals.choice import controller_for
-from slackwater.goals.controller import Interval
 from slackwater.kernels.records import BEFORE
 from slackwater.stats.buckets import BUCKETS, widened
 from slackwater.stats.productivity import Productivity
@@ -123,7 +123,7 @@ def test_a_drop_ratio_of_a_join_is_that_of_late_events():
 def test_a_snapshot_of_a_profiler_has_only_what_is_there():
     asked = query(GOALS["noneqsel"], select="count")
     batch, _ = recorded(asked, TABLES, "arr")
-    engine = Engine(asked, {name: table.schema for name, table in TABLES.items()})
+    engine = JoinEngine(asked, {name: table.schema for name, table in TABLES.items()})
     engine.feed(batch)
     maps = engine.statistics.state()["productivity"]["maps"]
     assert all(0 < len(at) < 100 for at, _ in maps[:2])

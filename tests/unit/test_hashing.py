@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from slackwater.hashing import hash_rows
+from slackwater.events.hashing import hash_rows
 from slackwater.joins.keys import common_type
 from slackwater.kernels.hashing import sort_runs
 

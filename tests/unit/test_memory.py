@@ -20,7 +20,7 @@ from helpers import answers as shown
 from naive import Event
 from slackwater.disorder import reorder, rings
 from slackwater.engine import base as engine_module
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.joins import keys as key_module
 from slackwater.joins import window_join
@@ -57,7 +57,7 @@ QUERIES = {
 
 def answers(query, tables):
     batch, _ = recorded(query, tables, "arr")
-    engine = Engine(query, {name: t.schema for name, t in tables.items()})
+    engine = JoinEngine(query, {name: t.schema for name, t in tables.items()})
     output = engine.feed(batch)
     output.extend(engine.flush())
     return output.table, engine.metrics(), engine
@@ -114,7 +114,7 @@ def test_tiny_limits_change_nothing_in_shards(request):
     assert sorted(together) == sorted(emitted(engine_run(case), case.m))  # nothing is late
     request.getfixturevalue("tiny")
     for part, whole in zip(parts, expected, strict=True):
-        engine = Engine(query, schemas(query, part), common_clock=True)
+        engine = JoinEngine(query, schemas(query, part), common_clock=True)
         assert shown(engine, [engine.feed(part), engine.flush()]) == whole
         assert engine.intake.codes.size < 200
         assert engine.log.size < 1500
@@ -124,7 +124,7 @@ def test_rows_of_the_past_are_forgotten():
     query = sw.join(sw.Stream("a", "ts", 25), sw.Stream("b", "ts", 25), on="k")
     tables = {name: table(seed, rows=6000) for seed, name in enumerate("ab")}
     batch, _ = recorded(query, tables, "arr")
-    engine = Engine(query, {name: t.schema for name, t in tables.items()})
+    engine = JoinEngine(query, {name: t.schema for name, t in tables.items()})
     for part in batch.slices(100):
         engine.feed(part)
     kept = [sum(t.num_rows for t in rows._tables) for rows in engine.rows]
@@ -137,12 +137,12 @@ def test_stored_events_are_those_that_a_restored_engine_finds(window):
     query = sw.join(*(sw.Stream(name, "ts", window) for name in "ab"), on="k", goal=sw.Slack(5))
     tables = {name: table(seed, rows=1500) for seed, name in enumerate("ab")}
     known = {name: t.schema for name, t in tables.items()}
-    engine = Engine(query, known)
+    engine = JoinEngine(query, known)
     seen = []
     for part in recorded(query, tables, "arr")[0].slices(250):
         engine.feed(part)
         seen.append(engine.metrics().stored)
-        assert seen[-1] == Engine.restore(engine.snapshot(), query, known).metrics().stored
+        assert seen[-1] == JoinEngine.restore(engine.snapshot(), query, known).metrics().stored
     assert min(seen) > 40
 
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.lab import oracle
-from slackwater.lab.sql_condition import NotSqlError, as_sql
-from slackwater.lab.verdict import matched, relative_error, windows
+from slackwater.jobs.comparison import matched, relative_error, windows
+from slackwater.testing import oracle
+from slackwater.testing.sql_condition import NotSqlError, as_sql
 
 
 def streams(names="ab", rows=60):

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
-from slackwater.engine.picture import merged, picture, sketch, told
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import engine_for, restore
 from slackwater.kernels.records import KEY, NONE, STREAM
+from slackwater.metrics.picture import merged, picture, sketch, told
 from slackwater.stats.recent import EDGES, RecentDelays
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
@@ -312,5 +312,5 @@ def test_of_shards_the_one_that_sheds_most_is_shown_and_rows_follow_each_other()
 
 def test_a_stream_that_is_counted_elsewhere_is_left_out():
     engine, _ = fed(QUERIES["slack"])
-    assert isinstance(engine, Engine)
+    assert isinstance(engine, JoinEngine)
     assert set(sketch(engine, counted=[True, False])["delays"]) == {"a"}

@@ -6,7 +6,7 @@ import pytest
 
 import slackwater as sw
 from helpers import answers
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 
 KILO = 1000
@@ -22,7 +22,7 @@ def started(a, b, goal=0, **options):
     streams = [sw.Stream(name, "ts", 10**6) for name in "ab"]
     query = sw.join(*streams, on="k", goal=sw.Slack(goal), **options)
     batch, _ = recorded(query, {"a": a, "b": b}, "arr")
-    return Engine(query, {"a": a.schema, "b": b.schema}), batch
+    return JoinEngine(query, {"a": a.schema, "b": b.schema}), batch
 
 
 def in_pieces(engine, batch, piece):

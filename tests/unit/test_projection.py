@@ -78,27 +78,27 @@ def test_results_have_their_time_what_is_listed_and_whether_they_are_late():
 
 
 def test_only_columns_that_are_needed_are_kept():
-    from slackwater.engine.engine import Engine
+    from slackwater.engine.join import JoinEngine
 
     query = sw.join(*STREAMS, on="k", where="a.n < b.n", select={"x": "a.x"})
-    engine = Engine(query, {"a": A.schema, "b": A.schema})
+    engine = JoinEngine(query, {"a": A.schema, "b": A.schema})
     kept = [engine.intake.kept_columns(s) for s in range(2)]
     assert kept == [["ts", "k", "n", "x"], ["ts", "k", "n"]]
 
 
 def test_a_restored_engine_projects_the_same():
-    from slackwater.engine.engine import Engine
+    from slackwater.engine.join import JoinEngine
     from slackwater.engine.replay import recorded
 
     query = sw.join(*STREAMS, on="k", select={"s": "a.n + b.n"}, goal=sw.Slack(3))
     schemas = {"a": A.schema, "b": A.schema}
     batch, _ = recorded(query, {"a": A, "b": A}, None)
-    whole, cut = Engine(query, schemas), Engine(query, schemas)
+    whole, cut = JoinEngine(query, schemas), JoinEngine(query, schemas)
     expected = whole.feed(batch)
     expected.extend(whole.flush())
     first, second = batch.cut([5, len(batch.stream)])
     got = cut.feed(first)
-    cut = Engine.restore(cut.snapshot(), query, schemas)
+    cut = JoinEngine.restore(cut.snapshot(), query, schemas)
     got.extend(cut.feed(second))
     got.extend(cut.flush())
     assert got.table.equals(expected.table) and got.table.num_rows > 0

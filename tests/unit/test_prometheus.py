@@ -10,8 +10,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import slackwater as sw
-from slackwater.engine.prometheus import FAMILIES, exposition
-from slackwater.engine.telling import lines
+from slackwater.metrics.progress import lines
+from slackwater.metrics.prometheus import FAMILIES, exposition
 
 GRAFANA = Path(__file__).parents[2] / "docs" / "grafana" / "slackwater.json"
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import slackwater as sw
-from slackwater.query import Query
+from slackwater.query.join import JoinQuery
 
 A = sw.Stream("a", ts="ts", window=10)
 B = sw.Stream("b", ts="ts", window=10)
@@ -123,7 +123,7 @@ def test_an_open_start_is_a_window_one_unit_shorter():
     ],
 )
 def test_a_query_survives_json_and_pickle(query):
-    again = Query.from_dict(json.loads(json.dumps(query.to_dict())))
+    again = JoinQuery.from_dict(json.loads(json.dumps(query.to_dict())))
     assert again.lengths == query.lengths
     assert again.slack == query.slack
     assert again.to_dict() == query.to_dict()

@@ -88,18 +88,20 @@ def test_a_recall_of_1_covers_every_delay_of_the_recent_past():
 
 
 def test_a_goal_may_change_while_the_query_runs():
-    from slackwater.engine.engine import Engine
+    from slackwater.engine.join import JoinEngine
     from slackwater.engine.replay import recorded
 
     query = asked(sw.Recall(0.8))
     batch, _ = recorded(query, two_streams(6, 50, 50), "arrival")
     schemas = dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
-    engine = Engine(query, schemas)
+    engine = JoinEngine(query, schemas)
     first, *_, last = list(batch.slices(len(batch.stream) // 2 + 1))
     engine.feed(first)
     low = engine.reorder.slack
     engine.set_goal(sw.Recall(0.99))
-    engine = Engine.restore(engine.snapshot(), query, schemas)  # asked for 0.8, changed on the way
+    engine = JoinEngine.restore(
+        engine.snapshot(), query, schemas
+    )  # asked for 0.8, changed on the way
     assert engine.query.goal.target == 0.99
     engine.feed(last)
     assert engine.reorder.slack > low

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import profiles
 import slackwater as sw
-from slackwater.cli.jobfile import read_job
-from slackwater.cli.tables import JobFileError
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.jobs.job import read_job
+from slackwater.jobs.toml_table import JobFileError
 from slackwater.joins import conditions
 
 A = sw.Stream("a", ts="ts", window=10)
@@ -221,19 +221,19 @@ SCHEMAS = {"a": NUMBERS.schema, "b": NUMBERS.schema}
 
 @cache
 def saved():
-    engine = Engine(SAVED_QUERY, SCHEMAS)
+    engine = JoinEngine(SAVED_QUERY, SCHEMAS)
     engine.feed(recorded(SAVED_QUERY, {"a": NUMBERS, "b": NUMBERS}, None)[0])
     return engine.snapshot()
 
 
 def refused(data):
     with pytest.raises(sw.SnapshotError):
-        Engine.restore(data, SAVED_QUERY, SCHEMAS)
+        JoinEngine.restore(data, SAVED_QUERY, SCHEMAS)
 
 
 def test_every_byte_of_a_snapshot_matters():
     data = saved()
-    Engine.restore(data, SAVED_QUERY, SCHEMAS)
+    JoinEngine.restore(data, SAVED_QUERY, SCHEMAS)
     for at in range(len(data)):
         refused(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         refused(data[:at])

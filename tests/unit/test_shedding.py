@@ -9,22 +9,22 @@ import pytest
 import profiles
 import slackwater as sw
 from helpers import fed
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import late_table
 from slackwater.engine.replay import recorded
 from slackwater.joins.conditions import may_reorder
-from slackwater.joins.plan import counted
+from slackwater.joins.visit_order import counted
 from slackwater.kernels import drop_rates
 from slackwater.kernels import harvest as kernels
 from slackwater.kernels import shed as places
 from slackwater.kernels.records import EVENT, Index
 from slackwater.kernels.sorted_windows import _sort as sort_window
-from slackwater.lab.harvest import random_case
-from slackwater.lab.overload import Workload, query_of, run
-from slackwater.shed import shedding_from_dict, shedding_to_dict
-from slackwater.shedding import setting
-from slackwater.shedding.memory import ages_kept
+from slackwater.query.shedding import shedding_from_dict, shedding_to_dict
+from slackwater.shedding import harvest_search as setting
+from slackwater.shedding.eviction import ages_kept
+from slackwater_lab.papers.harvest import random_case
+from slackwater_lab.papers.overload import Workload, query_of, run
 
 slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled kernels")
 
@@ -69,7 +69,7 @@ def test_settings_are_plain_data():
     for shed in ("adaptive", "off", sw.Harvest(memory="1.5 kB"), sw.RandomDrop(), sw.TailDrop()):
         assert shedding_from_dict(shedding_to_dict(shed)) == shed
         query = pair(shed=shed)
-        assert sw.Query.from_dict(query.to_dict()) == query
+        assert sw.JoinQuery.from_dict(query.to_dict()) == query
     assert sw.Harvest(memory="1.5 kB").memory_bytes == 1536
 
 
@@ -197,7 +197,7 @@ def test_windows_keep_to_their_memory_and_evictions_are_counted():
     limit = 400_000
     query = query_of(3, sw.Harvest(budget=1e15, memory=limit))
     batch, _ = recorded(query, work.tables(1), None)
-    engine = Engine(query, {n: t.schema for n, t in work.tables(1).items()})
+    engine = JoinEngine(query, {n: t.schema for n, t in work.tables(1).items()})
     most = 0
     for part in batch.slices(600):
         engine.feed(part)
@@ -289,7 +289,7 @@ def test_lags_that_move_are_followed():
 def test_what_was_missed_is_estimated_with_an_error_bar(select):
     tables = Workload(rates=(120.0,)).tables(1)
     query = query_of(3, sw.Harvest(budget=2e5, index="none"))
-    query = sw.Query(**{**vars(query), "select": select})
+    query = sw.JoinQuery(**{**vars(query), "select": select})
     metrics = query.replay(tables).metrics
     true = query_of(3, "off").replay(tables).metrics.produced
     missed = true - metrics.produced
@@ -412,7 +412,7 @@ def test_a_loss_that_is_estimated_is_not_called_exact():
     batch, _ = recorded(query, tables, "arr")
     told = {}
     for shedding in (0, 1):
-        engine = Engine(query, dict.fromkeys("ab", tables["a"].schema))
+        engine = JoinEngine(query, dict.fromkeys("ab", tables["a"].schema))
         engine.shedder.shed.number[places.SAMPLE] = 0.0
         engine.shedder.shed.ctl[places.SHEDDING] = shedding
         output = engine.feed(batch)
@@ -435,7 +435,7 @@ def test_orders_follow_the_selectivities():
     near = "a.x == b.x and a.x == c.x and b.x == c.x"
     query = sw.join(*streams, where=near, shed=sw.Harvest(budget=1e4, every=200, sample=0.5))
     batch, _ = recorded(query, tables, None)
-    engine = Engine(query, {name: table.schema for name, table in tables.items()})
+    engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
     assert engine.shedder.orders == [[1, 2], [0, 2], [0, 1]]
     engine.feed(batch)
     assert engine.shedder.orders[0] == [2, 1]
@@ -478,7 +478,7 @@ def test_the_measured_load_opens_and_closes_the_throttle():
     tables = Workload(rates=(100.0,), seconds=60).tables(1)
     query = query_of(3, "adaptive")
     batch, _ = recorded(query, tables, None)
-    engine = Engine(query, {n: t.schema for n, t in tables.items()})
+    engine = JoinEngine(query, {n: t.schema for n, t in tables.items()})
     seen = []
     ends = np.searchsorted(batch.arrival, 1000 * np.arange(1, 61)).tolist()
     for second, part in enumerate(batch.cut(ends)):
@@ -496,7 +496,7 @@ def test_the_measured_load_opens_and_closes_the_throttle():
 def test_a_meter_that_is_left_by_an_error_says_nothing():
     query = pair(shed="adaptive")
     table = pa.table({"ts": [1, 2], "k": [1, 1]})
-    engine = Engine(query, dict.fromkeys("ab", table.schema))
+    engine = JoinEngine(query, dict.fromkeys("ab", table.schema))
     batch, _ = recorded(query, dict.fromkeys("ab", table), None)
     with pytest.raises(RuntimeError), LoadMeter(engine):
         engine.feed(batch)
@@ -508,10 +508,10 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
     table = pa.table({"ts": np.arange(2000), "k": np.zeros(2000, int)})
     query = pair(shed=sw.Harvest(budget=30_000.0, every=10, buffer=5))
     batch, _ = recorded(query, dict.fromkeys("ab", table), None)
-    engine = Engine(query, dict.fromkeys("ab", table.schema))
+    engine = JoinEngine(query, dict.fromkeys("ab", table.schema))
     engine.feed(batch)
     for other in ("off", sw.TailDrop(budget=5.0), sw.Harvest(budget=9.0, basic_window=7)):
-        again = Engine.restore(
+        again = JoinEngine.restore(
             engine.snapshot(), pair(shed=other), dict.fromkeys("ab", table.schema)
         )
         again.flush()
@@ -522,7 +522,7 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
         )
         assert again.counters.missed >= engine.counters.missed > 0
     fixed = pair(shed=sw.Harvest(budget=30_000.0, every=10, fraction=0.25))
-    again = Engine.restore(engine.snapshot(), fixed, dict.fromkeys("ab", table.schema))
+    again = JoinEngine.restore(engine.snapshot(), fixed, dict.fromkeys("ab", table.schema))
     assert again.metrics().shedding.throttle == 0.25 != engine.metrics().shedding.throttle
 
 
@@ -548,7 +548,7 @@ def test_a_sorted_window_is_of_use_where_a_band_links_it():
         shed="adaptive",
     )
     schema = pa.schema([("ts", pa.int64()), ("x", pa.float64()), ("y", pa.float64())])
-    engine = Engine(query, dict.fromkeys("abc", schema))
+    engine = JoinEngine(query, dict.fromkeys("abc", schema))
     linked = engine.join._index.arrays.linked  # b is sorted by x, so nothing of c leads into it
     assert linked.tolist() == [[0, 1, 0], [1, 0, 1], [0, 0, 0]]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 
 QUERY = sw.join(
@@ -35,7 +35,7 @@ def batch(first):
 
 
 def engine_after_a_batch():
-    engine = Engine(QUERY, SCHEMAS)
+    engine = JoinEngine(QUERY, SCHEMAS)
     engine.feed(batch(0))
     return engine
 
@@ -43,8 +43,8 @@ def engine_after_a_batch():
 GO_ON = """
 import sys, pyarrow as pa
 from test_snapshot import QUERY, SCHEMAS, batch
-from slackwater.engine.engine import Engine
-engine = Engine.restore(sys.stdin.buffer.read(), QUERY, SCHEMAS)
+from slackwater.engine.join import JoinEngine
+engine = JoinEngine.restore(sys.stdin.buffer.read(), QUERY, SCHEMAS)
 output = engine.feed(batch(600))
 output.extend(engine.flush())
 with pa.ipc.new_stream(sys.stdout.buffer, output.table.schema) as writer:
@@ -87,7 +87,7 @@ def test_a_snapshot_is_compact():
 )
 def test_a_damaged_or_foreign_snapshot_is_refused(damage, message):
     with pytest.raises(sw.SnapshotError, match=message):
-        Engine.restore(damage(engine_after_a_batch().snapshot()), QUERY, SCHEMAS)
+        JoinEngine.restore(damage(engine_after_a_batch().snapshot()), QUERY, SCHEMAS)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_a_damaged_or_foreign_snapshot_is_refused(damage, message):
 )
 def test_another_query_is_refused_with_what_changed(query, schemas, message):
     with pytest.raises(sw.SnapshotError, match=message):
-        Engine.restore(engine_after_a_batch().snapshot(), query, schemas)
+        JoinEngine.restore(engine_after_a_batch().snapshot(), query, schemas)
 
 
 def test_goal_and_retention_may_change():
     saved = engine_after_a_batch().snapshot()
     query = replace(QUERY, goal=sw.Slack(500), retention=1000, late="count")
-    engine = Engine.restore(saved, query, SCHEMAS)
+    engine = JoinEngine.restore(saved, query, SCHEMAS)
     assert engine.reorder.slack == 500
     engine.feed(batch(600))
     assert engine.metrics().is_balanced
@@ -123,7 +123,7 @@ def test_goal_and_retention_may_change():
 def test_an_engine_that_failed_in_a_batch_must_be_restored():
     query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), where="1 // a.x > b.x")
     good, bad = (pa.table({"ts": [1, 2, 3], "x": [x, x, x]}) for x in (1, 0))
-    engine = Engine(query, {"a": good.schema, "b": good.schema})
+    engine = JoinEngine(query, {"a": good.schema, "b": good.schema})
     with pytest.raises(sw.ConditionError):
         engine.feed(recorded(query, {"a": bad, "b": good}, None)[0])
     with pytest.raises(sw.EngineStoppedError, match="restore it from a snapshot"):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.joins.columns import VectorColumn
 
@@ -205,7 +205,7 @@ def test_vectors_of_the_past_are_forgotten():
     long = table(*vectors, kind=kind)
     query = sw.join(*(sw.Stream(name, "ts", 5) for name in "ab"), where="dot(a.v, b.v) > 0")
     batch, _ = recorded(query, {"a": long, "b": long}, None)
-    engine = Engine(query, {"a": long.schema, "b": long.schema})
+    engine = JoinEngine(query, {"a": long.schema, "b": long.schema})
     for part in batch.slices(100):
         engine.feed(part)
     assert engine.log.records().vectors.shape == (1024, length + 1)
@@ -218,8 +218,8 @@ def test_a_snapshot_is_refused_by_a_query_with_vectors_of_another_length():
 
     rows = table([1, 2], kind=LISTS)
     schemas = {"a": rows.schema, "b": rows.schema}
-    saved = Engine(query(2), schemas).snapshot()
-    Engine.restore(saved, query(2), schemas)
+    saved = JoinEngine(query(2), schemas).snapshot()
+    JoinEngine.restore(saved, query(2), schemas)
     message = r"another query: streams was \['a by ts, v of 2', .*, now \['a by ts, v of 3'"
     with pytest.raises(sw.SnapshotError, match=message):
-        Engine.restore(saved, query(3), schemas)
+        JoinEngine.restore(saved, query(3), schemas)

@@ -9,9 +9,9 @@ import pytest
 import profiles
 import slackwater as sw
 from slackwater.engine.replay import recorded
-from slackwater.engine.window_engine import WindowEngine
-from slackwater.lab.kim import SHAPES, drops, times
-from slackwater.windows.errors import Errors, Watched
+from slackwater.engine.window import WindowEngine
+from slackwater.windows.accuracy import Errors, Watched
+from slackwater_lab.papers.kim import SHAPES, drops, times
 
 compiled = pytest.mark.skipif(profiles.PLAIN, reason="too many events for kernels as plain Python")
 S = sw.Stream("s", ts="t")

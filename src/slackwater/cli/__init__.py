@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from slackwater.cli import advise, bench, dashboard, demo, explain, lab, replay, run, verify
+from slackwater.cli import advise, dashboard, demo, explain, replay, run, verify
 from slackwater.cli.console import EXIT_CODES, example
-from slackwater.cli.local_spark import FailedError
 from slackwater.errors import SlackwaterError
+from slackwater.jobs.local_spark import FailedError
 
 
 class _Commands(TyperGroup):
@@ -55,8 +56,8 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
 }
 for _command, _examples in _COMMANDS.items():
     app.command(epilog=example(*_examples))(_command)
-app.add_typer(bench.app, name="bench")
-app.add_typer(lab.app, name="lab")
+for _plugin in sorted(entry_points(group="slackwater.commands"), key=lambda plugin: plugin.name):
+    app.add_typer(_plugin.load(), name=_plugin.name)  # `lab` and `bench`, if slackwater-lab is here
 
 
 def _show_version(asked: bool) -> None:

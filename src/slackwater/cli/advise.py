@@ -24,9 +24,9 @@ from slackwater.cli.console import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slackwater.cli.recordings import Recording
-    from slackwater.lab.advice import Advisor, Outcome
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.advise import Advisor, Outcome
+    from slackwater.jobs.figures import Line
+    from slackwater.jobs.recordings import Recording
 
 _CAPTION = (
     "Recall: share of the true results over the whole recording. Φ: how often the recall over the "
@@ -54,18 +54,18 @@ def advise(
     json: Json = False,
 ) -> None:
     """Show what recall costs on recorded streams, before you choose a goal."""
-    from slackwater.cli.recordings import recording_of
-    from slackwater.cli.tables import JobFileError
-    from slackwater.goal import Recall
-    from slackwater.lab.advice import Advisor
-    from slackwater.lab.figures import sheet
-    from slackwater.query import Query
-    from slackwater.window_query import WindowQuery
+    from slackwater.jobs.advise import Advisor
+    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.recordings import recording_of
+    from slackwater.jobs.toml_table import JobFileError
+    from slackwater.query.goals import Recall
+    from slackwater.query.join import JoinQuery
+    from slackwater.query.window import WindowQuery
 
     _check_plot(plot)
     recording = recording_of(inputs, ts, window, on, where, arrival)
     query = recording.query
-    if not isinstance(query, Query):
+    if not isinstance(query, JoinQuery):
         kind = "window" if isinstance(query, WindowQuery) else "aggregate"
         msg = f"{inputs[0]}: advice is about joins, got a job with [{kind}]"
         raise JobFileError(msg)
@@ -100,7 +100,9 @@ def _check_plot(plot: Path | None) -> None:
     if plot is None:
         return
     if find_spec("matplotlib") is None:
-        msg = "--plot draws with matplotlib, which is not installed: pip install 'slackwater[lab]'"
+        msg = (
+            "--plot draws with matplotlib, which is not installed: pip install 'slackwater[plots]'"
+        )
         raise SlackwaterError(msg)
     if plot.suffix not in (".png", ".svg", ".pdf"):
         msg = f"--plot must be a file that ends in .png, .svg or .pdf, got {plot}"
@@ -112,8 +114,8 @@ def _check_plot(plot: Path | None) -> None:
 
 def _goals(advisor: Advisor) -> list[tuple[str, float, Outcome]]:
     """Each goal that chooses its K: its name, its target, what came of it."""
-    from slackwater.goal import Goal, InputQuantile, MaxSlack, NoSlack
-    from slackwater.lab.advice import named
+    from slackwater.jobs.advise import named
+    from slackwater.query.goals import Goal, InputQuantile, MaxSlack, NoSlack
 
     recalls: list[tuple[Goal, float]] = [(advisor.recall_goal(t), t) for t in advisor.targets]
     quantiles: list[tuple[Goal, float]] = [(InputQuantile(q), q) for q in advisor.quantiles]
@@ -126,8 +128,8 @@ def _goals(advisor: Advisor) -> list[tuple[str, float, Outcome]]:
 
 def _slacks(advisor: Advisor) -> list[tuple[int, str, Outcome]]:
     """Each fixed slack: its length, of which targets it is the frontier, what came of it."""
-    from slackwater.goal import Slack
-    from slackwater.lab.advice import frontier_of
+    from slackwater.jobs.advise import frontier_of
+    from slackwater.query.goals import Slack
 
     best = frontier_of(advisor)
     return [
@@ -137,9 +139,9 @@ def _slacks(advisor: Advisor) -> list[tuple[int, str, Outcome]]:
 
 
 def _lines(advisor: Advisor) -> list[Line]:
-    from slackwater.goal import Slack
-    from slackwater.lab.advice import named
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.advise import named
+    from slackwater.jobs.figures import Line
+    from slackwater.query.goals import Slack
 
     rows = _goals(advisor)
     rows += [
@@ -166,7 +168,7 @@ def _print(recording: Recording, advisor: Advisor) -> None:
     from rich import box
     from rich.table import Table
 
-    from slackwater.lab.advice import sentence
+    from slackwater.jobs.advise import sentence
 
     def time(value: float) -> str:
         return duration(value, advisor.unit)

@@ -11,9 +11,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from slackwater.goal import InputQuantile, MaxSlack, NoSlack, Slack
-from slackwater.lab.advice import Advisor, Outcome
-from slackwater.units import to_units
+from slackwater.jobs.advise import Advisor, Outcome
+from slackwater.query.goals import InputQuantile, MaxSlack, NoSlack, Slack
+from slackwater.query.units import to_units
 
 _OURS, _QUANTILE, _FIXED, _ENDS = "#1f5fbf", "#c0392b", "#8c8c8c", "#444444"
 _TEXT, _GRID = "#333333", "#e6e6e6"

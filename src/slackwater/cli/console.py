@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
 
 # ---- options that several commands have
 
@@ -100,7 +100,7 @@ def need_matplotlib(what: str) -> None:
     from slackwater.errors import SlackwaterError
 
     if find_spec("matplotlib") is None:
-        msg = f"{what} with matplotlib, which is not installed: pip install 'slackwater[lab]'"
+        msg = f"{what} with matplotlib, which is not installed: pip install 'slackwater[plots]'"
         raise SlackwaterError(msg)
 
 
@@ -137,7 +137,7 @@ def _verdict(line: Line) -> str:
 
 def shown(line: Line) -> str:
     """The value of a figure, for people."""
-    from slackwater.lab.figures import amount
+    from slackwater.jobs.figures import amount
 
     if line.unit != "share":
         return amount(line.value)

@@ -38,7 +38,7 @@ def dashboard(
     json: Json = False,
 ) -> None:
     """Show a recorded run, or one that is under way, on a page."""
-    from slackwater.cli.serving import serving, until_asked
+    from slackwater.cli.dashboard_server import serving, until_asked
     from slackwater.dashboard.control import CommandFiles, Control
     from slackwater.dashboard.follow import Follower, LogFile
     from slackwater.dashboard.history import History

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from slackwater.cli.console import Json, Seed, bars, count, duration, out, percent, print_json
-from slackwater.cli.serving import ShowDashboard
+from slackwater.cli.dashboard_server import ShowDashboard
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from rich.table import Table
 
-    from slackwater.cli.live import NativeWatch, Screen, Watch
+    from slackwater.cli.watch import NativeWatch, Screen, Watch
     from slackwater.dashboard.control import CommandFiles
     from slackwater.dashboard.history import History
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
 
 _NAME = "slackwater demo"
 _PAUSE = "1 second"  # between micro-batches that a page shows
@@ -46,10 +46,10 @@ def demo(
 
         embedded_demo(seconds, seed, json)
         return
-    from slackwater.cli.live import Screen
-    from slackwater.cli.serving import beside
+    from slackwater.cli.dashboard_server import beside
+    from slackwater.cli.watch import Screen
     from slackwater.dashboard.control import CommandFiles, Control
-    from slackwater.lab.figures import sheet
+    from slackwater.jobs.figures import sheet
 
     if not json:
         out().print(_intro() + "\n", highlight=False)
@@ -77,7 +77,7 @@ class Page(NamedTuple):
 
 
 def _intro() -> str:
-    from slackwater.lab import contest
+    from slackwater.jobs import demo as contest
 
     return (
         f"Quotes and trades of {contest.SYMBOLS:,} symbols, {contest.RATE_PER_S:,} a second each. "
@@ -121,7 +121,7 @@ class Outcome(NamedTuple):
 
     def lines(self) -> list[Line]:
         """The figures for programs."""
-        from slackwater.lab.figures import Line
+        from slackwater.jobs.figures import Line
 
         ours = [(f"Slackwater: {figure.name}", figure.ours, figure.unit) for figure in self.figures]
         theirs = [(f"Spark: {figure.name}", figure.theirs, figure.unit) for figure in self.figures]
@@ -133,7 +133,7 @@ class Outcome(NamedTuple):
         from rich import box
         from rich.table import Table
 
-        from slackwater.lab.contest import RETENTION
+        from slackwater.jobs.demo import RETENTION
 
         table = Table(
             caption=(
@@ -157,7 +157,7 @@ class Outcome(NamedTuple):
 
     def chart(self) -> str:
         """How recall and K went, a bar for each micro-batch."""
-        from slackwater.lab.contest import GOAL
+        from slackwater.jobs.demo import GOAL
 
         known = [line for line in self.ours.lines if line["recall"] is not None]
         if not known:
@@ -171,7 +171,7 @@ class Outcome(NamedTuple):
 
     def moral(self) -> str:
         """What to see."""
-        from slackwater.lab.contest import GOAL
+        from slackwater.jobs.demo import GOAL
 
         told, dropped = self.told, self.theirs.total("dropped")
         times = (self.ours.rows_per_s or 1) / (self.theirs.rows_per_s or 1)
@@ -214,9 +214,9 @@ def _compete(
     directory: Path, scratch: Path, seconds: int, seed: int, screen: Screen, page: Page | None
 ) -> Outcome:
     """Write the streams, run both joins over them, and count the truth."""
-    from slackwater.cli.live import NativeWatch, Watch
-    from slackwater.cli.local_spark import local_spark
-    from slackwater.lab import contest
+    from slackwater.cli.watch import NativeWatch, Watch
+    from slackwater.jobs import demo as contest
+    from slackwater.jobs.local_spark import local_spark
 
     screen.doing("writing the streams")
     batches = contest.write_streams(directory, seconds, seed) + 1  # the last has no data
@@ -242,8 +242,8 @@ def _stream(
     page: Page | None = None,
     seconds: int = 0,
 ) -> None:
-    from slackwater.cli.live import follow
-    from slackwater.lab.contest import QUERY, RATE_PER_S, STREAMS, ContestLines
+    from slackwater.cli.watch import follow
+    from slackwater.jobs.demo import QUERY, RATE_PER_S, STREAMS, ContestLines
 
     screen.follow(watch)
     screen.doing(f"{watch.title} reads the streams")

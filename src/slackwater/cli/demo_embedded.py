@@ -9,8 +9,8 @@ from slackwater.cli.console import duration, out, print_json, progress
 
 if TYPE_CHECKING:
     from slackwater.engine.report import Report
-    from slackwater.goal import Goal
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
+    from slackwater.query.goals import Goal
 
 _GAMMA = 0.95
 _OURS = f"Recall {_GAMMA}"
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
     def lines(self) -> list[Line]:
         """The figures of the table."""
-        from slackwater.lab.figures import Line
+        from slackwater.jobs.figures import Line
 
         figures = {
             "average K": (self.report.average_slack, "ms"),
@@ -55,9 +55,9 @@ class Outcome(NamedTuple):
 
 def embedded_demo(seconds: int, seed: int, json: bool) -> None:
     """Join a made-up soccer game under several goals, and compare."""
-    from slackwater.goal import MaxSlack, NoSlack, Recall, Slack
-    from slackwater.lab.figures import sheet
-    from slackwater.lab.workloads import soccer
+    from slackwater.jobs.figures import sheet
+    from slackwater.query.goals import MaxSlack, NoSlack, Recall, Slack
+    from slackwater.testing.workloads import soccer
 
     period_s = max(1, min(10, seconds // 3))
     goals: dict[str, Goal] = {
@@ -80,8 +80,8 @@ def embedded_demo(seconds: int, seed: int, json: bool) -> None:
 
 
 def _run(name: str, goal: Goal, game: Mapping[str, Any], period_s: int) -> Outcome:
-    from slackwater.joining import join
-    from slackwater.query import Stream
+    from slackwater.query.join import Stream
+    from slackwater.query.joining import join
 
     query = join(
         Stream("a", ts="ts", window="5 seconds"),

@@ -11,9 +11,9 @@ from slackwater.cli.console import JobArgument, Json, out, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slackwater.cli.jobfile import JobFile
-    from slackwater.cli.state_estimate import Kept
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
+    from slackwater.jobs.job import JobFile
+    from slackwater.jobs.state_estimate import Kept
     from slackwater.spark.partitioning import Partitioning
 
 
@@ -29,11 +29,11 @@ def explain(
     json: Json = False,
 ) -> None:
     """Tell in words what a job will do, what it keeps and what may change; without Spark."""
-    from slackwater.cli.explaining import kind_of, may_change, sections
-    from slackwater.cli.jobfile import read_job
-    from slackwater.cli.state_estimate import kept, rates
-    from slackwater.lab.figures import sheet
-    from slackwater.units import to_units
+    from slackwater.jobs.explain import kind_of, may_change, sections
+    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.job import read_job
+    from slackwater.jobs.state_estimate import kept, rates
+    from slackwater.query.units import to_units
 
     job = read_job(file)
     query = job.query
@@ -66,8 +66,8 @@ def _partitioning(job: JobFile) -> Partitioning:
     """As it would be in a new checkpoint on this machine."""
     import os
 
-    from slackwater.cli.checkpoint import Checkpoint
-    from slackwater.cli.plan import PARTITIONS, settings
+    from slackwater.jobs.checkpoint import Checkpoint
+    from slackwater.jobs.plan import PARTITIONS, settings
     from slackwater.spark.partitioning import Partitioning
 
     saved = Checkpoint(job.checkpoint, job.file).saved
@@ -77,9 +77,9 @@ def _partitioning(job: JobFile) -> Partitioning:
 
 
 def _kept_in_words(job: JobFile, estimate: Sequence[Kept]) -> list[str]:
-    from slackwater.aggregate_query import AggregateQuery
-    from slackwater.cli.state_estimate import STATE_BY_ROW
-    from slackwater.window_query import WindowQuery
+    from slackwater.jobs.state_estimate import STATE_BY_ROW
+    from slackwater.query.aggregate import AggregateQuery
+    from slackwater.query.window import WindowQuery
 
     query = job.query
     told = ["Events that K holds back, and those in the windows"]
@@ -110,7 +110,7 @@ def _kept_in_words(job: JobFile, estimate: Sequence[Kept]) -> list[str]:
 
 
 def _lines(estimate: Sequence[Kept]) -> list[Line]:
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
 
     lines = []
     for of in estimate:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from slackwater.cli.tables import JobFileError
+from slackwater.jobs.toml_table import JobFileError
 
 GoalText = Annotated[
     str | None,

@@ -20,17 +20,17 @@ from slackwater.cli.console import (
     print_figures,
     print_json,
 )
+from slackwater.cli.dashboard_server import ShowDashboard
 from slackwater.cli.goal_option import GoalText, RecallShort, SlackShort, asked
-from slackwater.cli.serving import ShowDashboard
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slackwater.cli.recordings import Recording
-    from slackwater.engine.metrics import Metrics
     from slackwater.engine.replay import Run
-    from slackwater.lab.figures import Line
-    from slackwater.units import Duration
+    from slackwater.jobs.figures import Line
+    from slackwater.jobs.recordings import Recording
+    from slackwater.metrics.counters import Metrics
+    from slackwater.query.units import Duration
 
 _STEPS = ("reading the streams", "replaying them", "comparing with the truth", "writing")
 
@@ -76,9 +76,9 @@ def replay(
     json: Json = False,
 ) -> None:
     """Run a query over recorded streams in this process, without Spark."""
-    from slackwater.cli.recordings import recording_of
-    from slackwater.cli.result_file import check_suffix, write
-    from slackwater.lab.figures import sheet
+    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.recordings import recording_of
+    from slackwater.jobs.result_file import check_suffix, write
 
     if target is not None:
         check_suffix(target)
@@ -103,7 +103,7 @@ def replay(
     if target is not None:
         typer.echo(f"written: {target}", err=True)
     if dashboard or metrics is not None:
-        from slackwater.cli.playing import play
+        from slackwater.cli.paced_replay import play
 
         play(recording, dashboard, metrics, speed, may_stay=not json)
 
@@ -111,8 +111,8 @@ def replay(
 def _with_goal(recording: Recording, wanted: Any) -> Recording:
     from dataclasses import replace
 
-    from slackwater.cli.jobgoal import goal_of
-    from slackwater.cli.tables import Table
+    from slackwater.jobs.goal import goal_of
+    from slackwater.jobs.toml_table import Table
 
     query = recording.query
     table = Table("the command line:", {"goal": wanted})
@@ -141,14 +141,14 @@ def _run(recording: Recording) -> Any:
 
 
 def _measured(recording: Recording, run: Any, over: Duration | None) -> Replayed:
-    from slackwater.cli.jobfile import Sink
-    from slackwater.cli.judgement import judge
-    from slackwater.cli.written import columns_of
-    from slackwater.lab.oracle import EMBEDDED, exact
-    from slackwater.query import Query
+    from slackwater.jobs.job import Sink
+    from slackwater.jobs.sink_files import columns_of
+    from slackwater.jobs.verify import judge
+    from slackwater.query.join import JoinQuery
+    from slackwater.testing.oracle import EMBEDDED, exact
 
     query = recording.query
-    if isinstance(query, Query):
+    if isinstance(query, JoinQuery):
         lines = _of_join(run, over)
         truth = EMBEDDED
     else:
@@ -160,9 +160,9 @@ def _measured(recording: Recording, run: Any, over: Duration | None) -> Replayed
 
 def _of_join(run: Run, over: Duration | None) -> list[Line]:
     """Recall, K and latency against the full join."""
-    from slackwater.goal import Recall
-    from slackwater.lab.advice import fitting_period
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.advise import fitting_period
+    from slackwater.jobs.figures import Line
+    from slackwater.query.goals import Recall
 
     query, goal = run.query, run.query.goal
     slacks = run.output.slacks
@@ -195,7 +195,7 @@ def _of_join(run: Run, over: Duration | None) -> list[Line]:
 
 def _accounting(metrics: Metrics) -> list[Line]:
     """Every row has one fate."""
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
 
     fates = {
         "in order": metrics.in_order,

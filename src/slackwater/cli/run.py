@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slackwater.cli.console import JobArgument, Json, out, print_figures, print_json
-from slackwater.cli.serving import ShowDashboard
+from slackwater.cli.dashboard_server import ShowDashboard
 
 if TYPE_CHECKING:
-    from slackwater.cli.jobfile import JobFile
-    from slackwater.cli.live import Watch
+    from slackwater.cli.watch import Watch
     from slackwater.dashboard.control import Control
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
+    from slackwater.jobs.job import JobFile
     from slackwater.spark.listener import MetricsLog
 
 
@@ -26,12 +26,12 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a join of your own on Spark, as a TOML file describes it."""
-    from slackwater.cli.checkpoint import Checkpoint
-    from slackwater.cli.jobfile import read_job
-    from slackwater.cli.live import Screen, Watch, follow
-    from slackwater.cli.local_spark import local_spark
-    from slackwater.cli.plan import Planner, known_before, settings
-    from slackwater.cli.serving import beside
+    from slackwater.cli.dashboard_server import beside
+    from slackwater.cli.watch import Screen, Watch, follow
+    from slackwater.jobs.checkpoint import Checkpoint
+    from slackwater.jobs.job import read_job
+    from slackwater.jobs.local_spark import local_spark
+    from slackwater.jobs.plan import Planner, known_before, settings
     from slackwater.spark.listener import Lines
 
     job = read_job(file)
@@ -79,7 +79,7 @@ def _control(job: JobFile) -> tuple[Control | None, str]:
 
 
 def _metrics_log(job: JobFile) -> list[MetricsLog]:
-    from slackwater.cli.tables import JobFileError
+    from slackwater.jobs.toml_table import JobFileError
     from slackwater.spark.listener import MetricsLog
 
     if job.metrics is None:
@@ -95,7 +95,7 @@ def _metrics_log(job: JobFile) -> list[MetricsLog]:
 
 
 def _print_check(job: JobFile, json: bool) -> None:
-    from slackwater.lab.figures import sheet
+    from slackwater.jobs.figures import sheet
 
     if json:
         print_json(sheet("run --check", None, []))
@@ -105,7 +105,7 @@ def _print_check(job: JobFile, json: bool) -> None:
 
 
 def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
-    from slackwater.lab.figures import sheet
+    from slackwater.jobs.figures import sheet
 
     lines = _figures(watch)
     if json:
@@ -117,7 +117,7 @@ def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
 
 def _figures(watch: Watch) -> list[Line]:
     """The figures of this run and, from the metrics, those since the first start."""
-    from slackwater.lab.figures import Line
+    from slackwater.jobs.figures import Line
 
     told = watch.metrics
     lines = [

@@ -10,8 +10,8 @@ import typer
 from slackwater.cli.console import JobArgument, Json, bar, out, print_figures, print_json
 
 if TYPE_CHECKING:
-    from slackwater.cli.jobfile import JobFile
-    from slackwater.cli.judgement import Judgement
+    from slackwater.jobs.job import JobFile
+    from slackwater.jobs.verify import Judgement
 
 _STEPS = ("reading the streams", "computing the truth", "reading the output", "comparing")
 
@@ -33,13 +33,13 @@ def verify(
 
     Exits with 1 if results are extra or doubled, or if the recall is below the goal's target.
     """
-    from slackwater.cli.jobfile import read_job
-    from slackwater.cli.judgement import judge
-    from slackwater.cli.recordings import of_job
-    from slackwater.cli.written import columns_of, read_output
-    from slackwater.lab.figures import sheet
-    from slackwater.lab.oracle import exact
-    from slackwater.query import Query
+    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.job import read_job
+    from slackwater.jobs.recordings import of_job
+    from slackwater.jobs.sink_files import columns_of, read_output
+    from slackwater.jobs.verify import judge
+    from slackwater.query.join import JoinQuery
+    from slackwater.testing.oracle import exact
 
     job = read_job(file)
     paths = outputs or [_of_sink(job)]
@@ -49,7 +49,7 @@ def verify(
         tell(_STEPS[1], 1, len(_STEPS))
         true = exact(job.query, recording.tables)
         tell(_STEPS[2], 2, len(_STEPS))
-        marks_late = isinstance(job.query, Query) and job.query.late == "emit"
+        marks_late = isinstance(job.query, JoinQuery) and job.query.late == "emit"
         columns = columns_of(job.sink, true.table, marks_late and job.query.select != "count")
         found = read_output(paths, job.sink, columns)
         tell(_STEPS[3], 3, len(_STEPS))
@@ -68,7 +68,7 @@ def verify(
 
 
 def _of_sink(job: JobFile) -> Path:
-    from slackwater.cli.tables import JobFileError
+    from slackwater.jobs.toml_table import JobFileError
 
     if job.sink.path is None or "://" in job.sink.path:
         msg = f"{job.file}: [sink] has no files on this machine; name the output"

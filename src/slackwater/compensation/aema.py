@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.memory import Recent
+from slackwater.compensation.forgetting import Recent
+from slackwater.compensation.observation import Guess, Seen, Truth
 from slackwater.compensation.parameters import squared_errors
-from slackwater.compensation.seen import Guess, Seen, Truth
 
 _REMEMBERED = 50.0  # windows
 _MOST = 2.0  # times what there is

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slackwater.aggregate_query import AggregateQuery
-from slackwater.compensation.choice import estimator_for
+from slackwater.compensation.factory import estimator_for
 from slackwater.compensation.intervals import Intervals
-from slackwater.compensation.packing import Packing
-from slackwater.compensation.seen import Estimator, Guess, Truth
+from slackwater.compensation.observation import Estimator, Guess, Truth
 from slackwater.compensation.tally import Group, Tally
+from slackwater.compensation.tally_codec import Packing
 from slackwater.compensation.values import Values
+from slackwater.query.aggregate import AggregateQuery
 
 _MOST_GROUPS = 50  # per window, whose errors are learnt from
 

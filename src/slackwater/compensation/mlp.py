@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.memory import Recent
+from slackwater.compensation.forgetting import Recent
+from slackwater.compensation.observation import Guess, Seen, Truth
 from slackwater.compensation.parameters import guess_of, parameters, product_form
-from slackwater.compensation.seen import Guess, Seen, Truth
 from slackwater.compensation.sizes import Sizes
 from slackwater.kernels.records import F64
 

@@ -1,6 +1,6 @@
 """The product form of PECJ 3.3: window sizes, selectivity and mean values, guessed independently.
 
->>> from slackwater.compensation.seen import Seen
+>>> from slackwater.compensation.observation import Seen
 >>> five = np.array([[5.0], [5.0]])
 >>> seen = Seen(five, np.array([[[4.0]], [[20.0]]]), np.zeros(2), np.zeros(2), 6.0)
 >>> selectivity, means = parameters(seen)
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.compensation.seen import Guess, Seen, Truth
+from slackwater.compensation.observation import Guess, Seen, Truth
 from slackwater.kernels.records import F64
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.memory import Recent
+from slackwater.compensation.forgetting import Recent
 from slackwater.kernels.records import F64
 
 _DELAYS = 20.0  # windows that completeness is learnt from

@@ -34,9 +34,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from slackwater.compensation.memory import Recent
+from slackwater.compensation.forgetting import Recent
+from slackwater.compensation.observation import Guess, Seen, Truth
 from slackwater.compensation.parameters import guess_of, product_form
-from slackwater.compensation.seen import Guess, Seen, Truth
 from slackwater.kernels.records import F64
 
 _STEPS = 15

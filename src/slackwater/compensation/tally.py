@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slackwater.compensation.seen import Seen
+from slackwater.compensation.observation import Seen
 from slackwater.kernels import products as kernels
 from slackwater.kernels.records import F64, I64
 

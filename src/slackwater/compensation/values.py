@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate import Aggregate
-from slackwater.aggregate_query import AggregateQuery
 from slackwater.errors import QueryError
-from slackwater.events import flat, is_set
+from slackwater.events.batch import flat, is_set
 from slackwater.kernels.records import F64, I64
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.functions import Aggregate
 
 
 class Value(NamedTuple):
@@ -30,10 +30,10 @@ class Value(NamedTuple):
 class Values:
     """All values of a query; value 0 of the products counts results, these follow.
 
-    >>> from slackwater.aggregate import avg, count
-    >>> from slackwater.aggregate_query import Tumbling
-    >>> from slackwater.goal import Deadline
-    >>> from slackwater.query import Stream
+    >>> from slackwater.query.functions import avg, count
+    >>> from slackwater.query.aggregate import Tumbling
+    >>> from slackwater.query.goals import Deadline
+    >>> from slackwater.query.join import Stream
     >>> schema = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.float32()})
     >>> query = AggregateQuery(
     ...     (Stream("r", "t"), Stream("s", "t")),

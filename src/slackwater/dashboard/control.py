@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any
 
 from slackwater.errors import DataError, QueryError
-from slackwater.units import to_units
+from slackwater.query.units import to_units
 
 Settings = dict[str, Any]
 

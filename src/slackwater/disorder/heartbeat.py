@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from slackwater.disorder.rings import BucketRings
-from slackwater.goal import Heartbeat
+from slackwater.events.log import Log
 from slackwater.kernels import heartbeat as kernels
 from slackwater.kernels import histogram
 from slackwater.kernels.records import BEFORE, I64, NEVER, NONE, Released
-from slackwater.log import Log
+from slackwater.query.goals import Heartbeat
 
 Follow = Literal["nothing", "largest", "twice"]
 

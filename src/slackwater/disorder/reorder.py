@@ -17,9 +17,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from slackwater.disorder.rings import BucketRings
+from slackwater.events.log import Log
 from slackwater.kernels import reorder as kernels
 from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, Buffers, Released
-from slackwater.log import Log
 
 Overdue = Literal["advance", "now"]
 

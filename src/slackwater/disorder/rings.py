@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from slackwater.events.log import Log
 from slackwater.kernels import buckets as kernels
 from slackwater.kernels.records import I64, NONE, Rings
-from slackwater.log import Log
 
 _FEWEST_BUCKETS = 64
 _MOST_BUCKETS = 2**20  # beyond this, buckets become wider instead of more

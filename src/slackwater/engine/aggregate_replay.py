@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.aggregate_query import AggregateQuery
-from slackwater.engine.aggregate_engine import AggregateEngine
-from slackwater.engine.metrics import Metrics
+from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.output import Output, rejects_table
 from slackwater.engine.replay import recorded
 from slackwater.errors import DataError
 from slackwater.kernels.records import I64
+from slackwater.metrics.counters import Metrics
+from slackwater.query.aggregate import AggregateQuery
 
 
 def replay(query: AggregateQuery, tables: Mapping[str, Any], arrival: Any) -> AggregateRun:

@@ -14,30 +14,30 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate_query import AggregateQuery
 from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Intake, Numbers, Rejected
-from slackwater.engine.metrics import Metrics, SheddingMetrics, State, StreamMetrics
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
-from slackwater.events import Batch
-from slackwater.goal import Goal
+from slackwater.events.batch import Batch
+from slackwater.events.log import Log
 from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
-from slackwater.log import Log
-from slackwater.query import Query
+from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.goals import Goal
+from slackwater.query.join import JoinQuery
+from slackwater.query.window import WindowQuery
 from slackwater.stats.recent import RecentDelays
-from slackwater.window_query import WindowQuery
 
 _AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
 _FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
 
 DEAD = 255  # the place of an event that does not matter any more
 
-Asked = TypeVar("Asked", Query, WindowQuery, AggregateQuery)
+Asked = TypeVar("Asked", JoinQuery, WindowQuery, AggregateQuery)
 Stage = TypeVar("Stage", Reorder, HeartbeatStage, ArrivalClock)
 
 

@@ -28,12 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slackwater.aggregate_query import AggregateQuery
 from slackwater.engine.base import AnyEngine
 from slackwater.errors import DataError, QueryError
-from slackwater.goal import Recall
-from slackwater.units import to_units
-from slackwater.window_query import AnyQuery
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.goals import Recall
+from slackwater.query.units import to_units
+from slackwater.query.window import AnyQuery
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.checks import Checks
-from slackwater.events import Batch, flat
+from slackwater.events.batch import Batch, flat
+from slackwater.events.log import Log
 from slackwater.joins.keys import KeyCodes
-from slackwater.joins.plan import key_columns
 from slackwater.joins.projection import Projection
+from slackwater.joins.visit_order import key_columns
 from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
-from slackwater.log import Log
-from slackwater.query import Query
-from slackwater.window_query import AnyQuery
+from slackwater.query.join import JoinQuery
+from slackwater.query.window import AnyQuery
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Intake:
         if self._query.select == "*":
             return list(schema.names)
         selected: list[str] = []
-        if isinstance(self._query, Query) and self._query.listed:
+        if isinstance(self._query, JoinQuery) and self._query.listed:
             selected = Projection(self._query, self._schemas).read(self._query.names[stream])
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
         numbers = self._numbers.read(stream)

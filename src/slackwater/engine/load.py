@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 
 from slackwater.engine.base import AnyEngine
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 
 
 class LoadMeter:
@@ -29,5 +29,5 @@ class LoadMeter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and isinstance(self._engine, Engine):
+        if kind is None and isinstance(self._engine, JoinEngine):
             self._engine.measured(time.perf_counter() - self._started, self._begin)

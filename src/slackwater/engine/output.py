@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Rejected
 from slackwater.errors import QueryError
+from slackwater.events.log import Log
 from slackwater.joins.projection import Projection
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
-from slackwater.log import Log
-from slackwater.query import Query
-from slackwater.window_query import AnyQuery
+from slackwater.query.join import JoinQuery
+from slackwater.query.window import AnyQuery
 
 RESULT_TS = "result_ts"
 LATE = "late"
@@ -34,7 +34,7 @@ class Shape:
     projection: Projection | None = None  # None: all columns of all streams
 
     @classmethod
-    def of(cls, query: Query, schemas: Sequence[pa.Schema]) -> Shape:
+    def of(cls, query: JoinQuery, schemas: Sequence[pa.Schema]) -> Shape:
         """Result time first, then what is selected.
 
         ``"*"`` is every column of every stream as ``<stream>_<column>``.

@@ -1,4 +1,4 @@
-"""Recorded streams through the engine, without Spark: `Query.replay`."""
+"""Recorded streams through the engine, without Spark: `JoinQuery.replay`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.checks import check_zones
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
-from slackwater.engine.metrics import Metrics
 from slackwater.engine.output import Output, counts, late_table, rejects_table
 from slackwater.engine.report import Report, report
 from slackwater.engine.scale import Clock, typical, warn_of_units
 from slackwater.errors import DataError
-from slackwater.events import (
+from slackwater.events.batch import (
     Batch,
     as_table,
     check_time_column,
@@ -27,15 +26,18 @@ from slackwater.events import (
     time_in_units,
 )
 from slackwater.kernels.records import I64
-from slackwater.query import Query, by_stream
-from slackwater.units import Duration
-from slackwater.window_query import AnyQuery
+from slackwater.metrics.counters import Metrics
+from slackwater.query.join import JoinQuery, by_stream
+from slackwater.query.units import Duration
+from slackwater.query.window import AnyQuery
 
 
-def replay(query: Query, tables: Mapping[str, Any], arrival: str | None) -> Run:
+def replay(query: JoinQuery, tables: Mapping[str, Any], arrival: str | None) -> Run:
     """Feed all rows in arrival order, then flush."""
     batch, orders = recorded(query, tables, arrival)
-    engine = Engine(query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
+    engine = JoinEngine(
+        query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
+    )
     output = Output(engine.shape)
     for part in at_once(batch, engine):
         with LoadMeter(engine):
@@ -44,7 +46,7 @@ def replay(query: Query, tables: Mapping[str, Any], arrival: str | None) -> Run:
     return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
 
 
-def at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
+def at_once(batch: Batch, engine: JoinEngine) -> Iterable[Batch]:
     """All of it; or as much as comes in the time between two looks at the load, if it is measured.
 
     The load is that of streams that arrive as they were recorded.
@@ -60,7 +62,7 @@ def at_once(batch: Batch, engine: Engine) -> Iterable[Batch]:
 def recorded(
     query: AnyQuery, tables: Mapping[str, Any], arrival: str | None
 ) -> tuple[Batch, list[I64]]:
-    """The tables as one batch in arrival order; see `Query.replay` for the order."""
+    """The tables as one batch in arrival order; see `JoinQuery.replay` for the order."""
     tables = by_stream(query.streams, tables)
     unknown = sorted(set(tables) - set(query.names))
     if unknown:
@@ -117,7 +119,7 @@ def _local_time(ts: I64, good: Any) -> I64:
 class Run:
     """A finished replay."""
 
-    query: Query
+    query: JoinQuery
     batch: Batch
     orders: list[I64]  # for each stream, which row of its table was the n-th to arrive
     output: Output

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.engine import Engine
+from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output, Production
 from slackwater.errors import QueryError
-from slackwater.events import Batch, flat, in_arrival_order, time_in_units
-from slackwater.goal import NoSlack
+from slackwater.events.batch import Batch, flat, in_arrival_order, time_in_units
 from slackwater.kernels.records import I64
-from slackwater.query import Query, Select
-from slackwater.units import Duration, to_units
+from slackwater.query.goals import NoSlack
+from slackwater.query.join import JoinQuery, Select
+from slackwater.query.units import Duration, to_units
 
 if TYPE_CHECKING:
     from slackwater.engine.replay import Run
@@ -47,7 +47,7 @@ class Report:
         return {name: value for name, value in vars(self).items() if name != "measurements"}
 
 
-def truth(query: Query, batch: Batch, select: Select = "count") -> tuple[Output, list[I64]]:
+def truth(query: JoinQuery, batch: Batch, select: Select = "count") -> tuple[Output, list[I64]]:
     """All true results: the join of the same rows in (ts, stream, arrival) order.
 
     Returns also, for each stream, which row of its table came n-th in that order.
@@ -60,7 +60,9 @@ def truth(query: Query, batch: Batch, select: Select = "count") -> tuple[Output,
         for table, stream in zip(batch.tables, query.streams, strict=True)
     ]
     in_order, orders = in_arrival_order(batch.tables, times, [np.arange(len(ts)) for ts in times])
-    engine = Engine(exact, dict(zip(query.names, (t.schema for t in batch.tables), strict=True)))
+    engine = JoinEngine(
+        exact, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
+    )
     output = engine.feed(in_order)
     output.extend(engine.flush())
     return output, orders

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.events import row_bytes
+from slackwater.events.batch import row_bytes
 from slackwater.kernels.records import I64
 
 _FEW = 8  # batches are kept as they are up to this number

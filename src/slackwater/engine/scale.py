@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackwater.kernels.records import I64
-from slackwater.units import PER_SECOND, TimeUnit
+from slackwater.query.units import PER_SECOND, TimeUnit
 
 _SAMPLE = 1000
 _UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}

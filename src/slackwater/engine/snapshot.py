@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate_query import AggregateQuery
-from slackwater.engine.aggregate_engine import AggregateEngine
+from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.base import DEAD, AnyEngine, Counters
-from slackwater.engine.engine import Engine
-from slackwater.engine.window_engine import WindowEngine
+from slackwater.engine.join import JoinEngine
+from slackwater.engine.window import WindowEngine
 from slackwater.errors import SnapshotError
-from slackwater.goal import goal_to_dict
 from slackwater.kernels.records import BEFORE, I64, NONE, U8
-from slackwater.query import Query, Stream
-from slackwater.window_query import AnyQuery, WindowQuery
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.goals import goal_to_dict
+from slackwater.query.join import JoinQuery, Stream
+from slackwater.query.window import AnyQuery, WindowQuery
 
 _MAGIC = b"SLKW"
 VERSION = 5
@@ -171,7 +171,7 @@ def engine_for(query: AnyQuery, schemas: Mapping[str, pa.Schema], **options: Any
         return WindowEngine(query, schemas)
     if isinstance(query, AggregateQuery):
         return AggregateEngine(query, schemas, partial=options.get("common_clock", False))
-    return Engine(query, schemas, **options)
+    return JoinEngine(query, schemas, **options)
 
 
 def restore_archive(
@@ -304,9 +304,9 @@ def described(query: AnyQuery, schemas: Sequence[pa.Schema]) -> dict[str, Any]:
     """What must not change between a snapshot and its restoration, by name."""
     said = {f.name: getattr(query, f.name) for f in fields(query) if f.name not in MAY_CHANGE}
     said["streams"] = [_described(stream) for stream in query.streams]
-    if isinstance(query, Query):
+    if isinstance(query, JoinQuery):
         said["windows"] = [str(stream.window) for stream in query.streams]
-    if isinstance(query, Query) and callable(query.where):
+    if isinstance(query, JoinQuery) and callable(query.where):
         code = query.where.__code__
         said["where"] = hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()
     said["columns"] = [[f"{c.name} {c.type}" for c in schema] for schema in schemas]

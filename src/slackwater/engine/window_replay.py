@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.metrics import Metrics
 from slackwater.engine.output import Output, late_table, rejects_table
 from slackwater.engine.replay import recorded
-from slackwater.engine.window_engine import WindowEngine
-from slackwater.window_query import WindowQuery
+from slackwater.engine.window import WindowEngine
+from slackwater.metrics.counters import Metrics
+from slackwater.query.window import WindowQuery
 
 
 def replay(query: WindowQuery, table: Any, arrival: str | None) -> WindowRun:

@@ -17,12 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slackwater.errors import QueryError
-from slackwater.events import flat, is_set, offsets
-from slackwater.expression import VECTOR_FUNCTIONS, Column, VectorCall
+from slackwater.events.batch import flat, is_set, offsets
 from slackwater.kernels import vectors as kernels
 from slackwater.kernels.records import F64, I64
-from slackwater.query import Query, Stream
-from slackwater.window_query import AnyQuery
+from slackwater.query.expression import VECTOR_FUNCTIONS, Column, VectorCall
+from slackwater.query.join import JoinQuery, Stream
+from slackwater.query.window import AnyQuery
 
 _MATRICES = ("ints", "floats")
 _ON_VECTORS = f"{', '.join(VECTOR_FUNCTIONS[:-1])} and {VECTOR_FUNCTIONS[-1]}"
@@ -121,7 +121,7 @@ class Columns(NamedTuple):
 
 def columns_read(query: AnyQuery, schemas: Sequence[pa.Schema]) -> Columns:
     """The columns that `query.where` reads; only a join of events has one."""
-    if not isinstance(query, Query) or query.where is None:
+    if not isinstance(query, JoinQuery) or query.where is None:
         return Columns()
     if callable(query.where):
         return Columns(_place_numbers(_read_by(query.where, query, schemas), query, schemas))
@@ -150,7 +150,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def _place_numbers(
-    wanted: Sequence[Column], query: Query, schemas: Sequence[pa.Schema]
+    wanted: Sequence[Column], query: JoinQuery, schemas: Sequence[pa.Schema]
 ) -> list[NumberColumn]:
     """Give each wanted column a row of `ints` or `floats`."""
     columns: list[NumberColumn] = []
@@ -179,7 +179,7 @@ def _type_of(column: Column, schema: pa.Schema) -> pa.DataType:
 
 
 def _read_by(
-    function: Callable[..., bool], query: Query, schemas: Sequence[pa.Schema]
+    function: Callable[..., bool], query: JoinQuery, schemas: Sequence[pa.Schema]
 ) -> list[Column]:
     """Columns the function may read: the numeric ones whose names occur in it."""
     if not inspect.isfunction(function):
@@ -227,7 +227,7 @@ def is_vector(kind: pa.DataType) -> bool:
 
 
 def _place_vectors(
-    calls: Collection[VectorCall], query: Query, schemas: Sequence[pa.Schema]
+    calls: Collection[VectorCall], query: JoinQuery, schemas: Sequence[pa.Schema]
 ) -> list[VectorColumn]:
     """Give each column that a function of vectors takes its components of a row."""
     columns: dict[Column, VectorColumn] = {}

@@ -21,13 +21,13 @@ import pyarrow as pa
 from numba import types
 
 from slackwater.errors import QueryError
-from slackwater.expression import Column, VectorCall
+from slackwater.events.log import Log
 from slackwater.joins.columns import Columns, NumberColumn, columns_read
-from slackwater.joins.plan import steps_from
+from slackwater.joins.visit_order import steps_from
 from slackwater.kernels import vectors as kernels
 from slackwater.kernels.records import EVENT, NONE
-from slackwater.log import Log
-from slackwater.query import Query, Stream
+from slackwater.query.expression import Column, VectorCall
+from slackwater.query.join import JoinQuery, Stream
 
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits; None: all pass
 Sites = dict[tuple[frozenset[int], int], int]
@@ -56,17 +56,17 @@ class _Test:
     streams: frozenset[int]
 
 
-def compile_conditions(query: Query, schemas: Sequence[pa.Schema]) -> Conditions:
+def compile_conditions(query: JoinQuery, schemas: Sequence[pa.Schema]) -> Conditions:
     """Compile `query.where` for these schemas; queries that differ elsewhere share it.
 
     Load shedding may change the orders of the join: then there are sites for all of them.
     """
     streams = tuple(Stream(s.name, "ts", 0, vectors=s.vectors) for s in query.streams)
-    plain = Query(streams, query.on, query.where)
+    plain = JoinQuery(streams, query.on, query.where)
     return _compile_conditions(plain, tuple(schemas), may_reorder(query))
 
 
-def may_reorder(query: Query) -> bool:
+def may_reorder(query: JoinQuery) -> bool:
     """Whether load shedding may change the join's orders: where results are walked, of few streams.
 
     Counting multiplies the leaves of the join tree, in whatever order.
@@ -77,7 +77,7 @@ def may_reorder(query: Query) -> bool:
 
 @lru_cache(maxsize=256)
 def _compile_conditions(
-    query: Query, schemas: tuple[pa.Schema, ...], every_order: bool
+    query: JoinQuery, schemas: tuple[pa.Schema, ...], every_order: bool
 ) -> Conditions:
     if query.where is None:
         return Conditions(Columns(), None)
@@ -141,7 +141,7 @@ _LIBRARY: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def _text_tests(query: Query, columns: Columns) -> list[_Test]:
+def _text_tests(query: JoinQuery, columns: Columns) -> list[_Test]:
     parts = query.condition.parts if query.condition else ()
     sources: dict[Column | VectorCall, str] = {
         (query.names[c.stream], c.name): _variable(c) for c in columns.numbers
@@ -163,7 +163,7 @@ def _text_tests(query: Query, columns: Columns) -> list[_Test]:
 
 
 def _function_test(
-    function: Callable[..., bool], query: Query, columns: Sequence[NumberColumn]
+    function: Callable[..., bool], query: JoinQuery, columns: Sequence[NumberColumn]
 ) -> tuple[list[_Test], dict[str, Any]]:
     names: dict[str, Any] = {"where": numba.njit(function, **_COMPILE)}
     records = []
@@ -179,7 +179,7 @@ def _function_test(
 
 
 def _scan_source(
-    tests: Sequence[_Test], numbers: Sequence[NumberColumn], query: Query, every_order: bool
+    tests: Sequence[_Test], numbers: Sequence[NumberColumn], query: JoinQuery, every_order: bool
 ) -> tuple[str, Sites]:
     """One function with a loop for each step of the plan that has a test to apply."""
     lines = [
@@ -197,7 +197,7 @@ def _scan_source(
     return "\n".join([*lines, "    return n", ""]), sites
 
 
-def _planned_steps(query: Query) -> Iterator[tuple[frozenset[int], int]]:
+def _planned_steps(query: JoinQuery) -> Iterator[tuple[frozenset[int], int]]:
     """What is bound before each step of the plan, and what it finds."""
     for start in range(len(query.streams)):
         bound = frozenset([start])
@@ -206,7 +206,7 @@ def _planned_steps(query: Query) -> Iterator[tuple[frozenset[int], int]]:
             bound |= {step.stream}
 
 
-def _all_steps(query: Query) -> Iterator[tuple[frozenset[int], int]]:
+def _all_steps(query: JoinQuery) -> Iterator[tuple[frozenset[int], int]]:
     """The same for all orders."""
     streams = range(len(query.streams))
     for size in range(1, len(streams)):

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slackwater.errors import DataError
-from slackwater.events import is_set
+from slackwater.events.batch import is_set
 from slackwater.kernels import keys as kernels
 from slackwater.kernels.records import I32, I64, NONE
 

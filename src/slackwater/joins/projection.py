@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slackwater.errors import DataError, QueryError
-from slackwater.events import flat
-from slackwater.expression import VECTOR_FUNCTIONS, Column, Expression, column_of
+from slackwater.events.batch import flat
 from slackwater.joins.columns import is_vector
-from slackwater.query import Query
+from slackwater.query.expression import VECTOR_FUNCTIONS, Column, Expression, column_of
+from slackwater.query.join import JoinQuery
 
 Columns = Mapping[Column, pa.Array]
 
@@ -36,7 +36,7 @@ class Item(NamedTuple):
 class Projection:
     """The columns that `query.select` lists; ``stream.*`` stands for all of a stream."""
 
-    def __init__(self, query: Query, schemas: Sequence[pa.Schema]) -> None:
+    def __init__(self, query: JoinQuery, schemas: Sequence[pa.Schema]) -> None:
         self._schemas = dict(zip(query.names, schemas, strict=True))
         self.items = [item for name, text in query.listed for item in self._items(name, text)]
         empty = {

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from slackwater.expression import Band
 from slackwater.joins.conditions import Conditions
-from slackwater.joins.plan import steps_from
+from slackwater.joins.visit_order import steps_from
 from slackwater.kernels.records import I64, NONE, Index
-from slackwater.query import Query
+from slackwater.query.expression import Band
+from slackwater.query.join import JoinQuery
 
 _MATRICES = ("ints", "floats")
 
@@ -35,7 +35,9 @@ class SortedWindows:
         Basic windows per window, at most.
     """
 
-    def __init__(self, query: Query, bands: Sequence[Band], conditions: Conditions, n: int) -> None:
+    def __init__(
+        self, query: JoinQuery, bands: Sequence[Band], conditions: Conditions, n: int
+    ) -> None:
         m = len(query.streams)
         self._names = query.names
         self._places = {
@@ -107,7 +109,7 @@ class SortedWindows:
         )
 
 
-def sorted_windows(query: Query, conditions: Conditions, n: int) -> SortedWindows | None:
+def sorted_windows(query: JoinQuery, conditions: Conditions, n: int) -> SortedWindows | None:
     """The sorted windows of a query, if it has a condition for them and no key."""
     keyless = len(query.keys) == 1 and not any(query.keys[0].columns.values())
     if not keyless or query.condition is None:

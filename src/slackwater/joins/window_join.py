@@ -16,9 +16,10 @@ from numba import types
 from numpy.typing import NDArray
 
 from slackwater.errors import ConditionError
+from slackwater.events.log import Log
 from slackwater.joins.conditions import Conditions, scan_signature
-from slackwater.joins.plan import build_plan
 from slackwater.joins.sorted_windows import SortedWindows
+from slackwater.joins.visit_order import build_plan
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as kernels
 from slackwater.kernels import shed as shed_places
@@ -40,8 +41,7 @@ from slackwater.kernels.records import (
     Shed,
     Store,
 )
-from slackwater.log import Log
-from slackwater.query import Query, Tuples
+from slackwater.query.join import JoinQuery, Tuples
 
 _RESULTS_AT_ONCE = 2**16
 _SMALLEST_STORE = 4096
@@ -61,7 +61,7 @@ class WindowJoin:
 
     def __init__(
         self,
-        query: Query,
+        query: JoinQuery,
         conditions: Conditions,
         log: Log,
         shed: Shed | None = None,
@@ -313,7 +313,7 @@ def _on_cache_line(shape: tuple[int, int], dtype: type[np.signedinteger[Any]]) -
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def _new_frame(query: Query) -> Frame:
+def _new_frame(query: JoinQuery) -> Frame:
     m = len(query.streams)
     ctl = np.zeros(clock.CTL_LENGTH, np.int64)
     ctl[clock.TIME] = BEFORE

@@ -7,6 +7,7 @@ results are lost with it, as long as retention covers its lateness.
 
 from __future__ import annotations
 
+from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
     COUNT_ONLY,
@@ -34,7 +35,6 @@ from slackwater.kernels.frame import (
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
-from slackwater.kernels.pieces import try_another
 from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
 from slackwater.kernels.shed import (
     FULL,

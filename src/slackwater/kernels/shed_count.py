@@ -6,10 +6,10 @@ have to be found; so the sample sees whole windows.
 
 from __future__ import annotations
 
+from slackwater.kernels.basic_windows import enter, stretch
 from slackwater.kernels.count import begin_walk, bind, candidates, run_of
 from slackwater.kernels.frame import TIME
 from slackwater.kernels.jit import part
-from slackwater.kernels.pieces import enter, stretch
 from slackwater.kernels.records import EVENT, NONE, TS
 from slackwater.kernels.shed import (
     COMPARED,

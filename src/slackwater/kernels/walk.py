@@ -6,6 +6,7 @@ result buffer interrupts the walk; all of its state is in `Scratch`, so it goes 
 
 from __future__ import annotations
 
+from slackwater.kernels.basic_windows import enter, next_piece
 from slackwater.kernels.count import begin_walk, bind, candidates
 from slackwater.kernels.frame import (
     LATE,
@@ -18,7 +19,6 @@ from slackwater.kernels.frame import (
     WINDOW_END,
 )
 from slackwater.kernels.jit import part
-from slackwater.kernels.pieces import enter, next_piece
 from slackwater.kernels.records import EVENT, NONE, TS
 from slackwater.kernels.shed import LEARN, note_passed, note_result
 

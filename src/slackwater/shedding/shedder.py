@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from slackwater.kernels import drop_rates
 from slackwater.kernels import shed as places
 from slackwater.kernels.records import BEFORE, F64, I64, HarvestModel
-from slackwater.query import Query
-from slackwater.shed import Harvest, RandomDrop, Shedding
-from slackwater.shedding import setting
+from slackwater.query.join import JoinQuery
+from slackwater.query.shedding import Harvest, RandomDrop, Shedding
+from slackwater.query.units import to_units
+from slackwater.shedding import harvest_search as setting
+from slackwater.shedding.eviction import ages_kept
+from slackwater.shedding.kernel_state import LASTING, Ways, new_shed
 from slackwater.shedding.learning import Learning
-from slackwater.shedding.memory import ages_kept
-from slackwater.shedding.record import LASTING, Ways, new_shed
 from slackwater.shedding.throttle import Load, Throttle
-from slackwater.units import to_units
 
 _BISECTIONS = 8
 _LEARN_BIAS = 0.2  # weight of the last interval
@@ -56,7 +56,7 @@ class Shedder:
         How the join finds partners.
     """
 
-    def __init__(self, query: Query, asked: Shedding, ways: Ways) -> None:
+    def __init__(self, query: JoinQuery, asked: Shedding, ways: Ways) -> None:
         self.asked = asked
         self.orders = ways.orders
         self._ways = ways

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from slackwater.shed import Rule
+from slackwater.query.shedding import Rule
 
 _SMALLEST = 1e-4  # z is above 0: something must be learnt always
 _LEAST_TIME = 0.1  # of Δ is always used, whatever waits

@@ -1,4 +1,4 @@
-"""`Query.stream`: DataFrames in, a DataFrame of results out."""
+"""`JoinQuery.stream`: DataFrames in, a DataFrame of results out."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from slackwater.aggregate_query import AggregateQuery
-from slackwater.engine.aggregate_engine import result_schema
+from slackwater.engine.aggregate import result_schema
 from slackwater.engine.output import LATE, RESULT_TS, time_type
 from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError, SparkError
-from slackwater.events import check_time_column
+from slackwater.events.batch import check_time_column
 from slackwater.joins.projection import Projection
-from slackwater.query import Query, by_stream
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.join import JoinQuery, by_stream
+from slackwater.query.units import Duration, to_units
+from slackwater.query.window import AnyQuery, WindowQuery
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
 from slackwater.spark.gather import gather_batch
 from slackwater.spark.job import ARRIVED, NOW, Job
@@ -38,8 +40,6 @@ from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.processor import GatherProcessor, ShardProcessor
 from slackwater.spark.session import cores_of
 from slackwater.spark.unpack import KIND, TAGS, Unpack
-from slackwater.units import Duration, to_units
-from slackwater.window_query import AnyQuery, WindowQuery
 from slackwater.windows.slots import Plan
 
 AtEnd = Literal["hold", "flush"]
@@ -54,7 +54,7 @@ _ZONES_AHEAD = "14 hours"  # local time may be so far ahead of UTC
 
 @dataclass(frozen=True)
 class Options:
-    """How a query is run; see `Query.stream`."""
+    """How a query is run; see `JoinQuery.stream`."""
 
     arrival: str | None = None
     shards: int | None = None
@@ -143,7 +143,7 @@ def _check_options(
         msg = f"shards must be a whole number not below 1, got {shards!r}"
         raise QueryError(msg)
     if query.in_one_place and (shards or 1) > 1:
-        what = "tuple-count windows" if isinstance(query, Query) else "windows without groups"
+        what = "tuple-count windows" if isinstance(query, JoinQuery) else "windows without groups"
         msg = f"{what} need all events in one place: shards must be 1, got {shards}"
         raise QueryError(msg)
     if not streaming and options.control is not None:
@@ -393,7 +393,7 @@ def _result_fields(job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
     return fields
 
 
-def _projected(query: Query, job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
+def _projected(query: JoinQuery, job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
     """Columns of streams as they are there, others as Arrow computes them."""
     projection = Projection(query, job.schemas)
     known = {

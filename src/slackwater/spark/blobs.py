@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.errors import DataError
-from slackwater.events import row_bytes
+from slackwater.events.batch import row_bytes
 from slackwater.kernels.records import I64, NEVER
 
 PIECE = 16 * 2**20  # bytes of a blob

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pyspark import daemon
 
+from slackwater.engine.warm import warm
 from slackwater.spark import operator, pack, processor, unpack  # noqa: F401  for the workers
 from slackwater.spark.worker import settle
-from slackwater.warm import warm
 
 if __name__ == "__main__":
     warm(("joins",))

@@ -13,14 +13,14 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from slackwater.aggregate_query import AggregateQuery
 from slackwater.compensation.compensator import Compensator
-from slackwater.compensation.packing import Packing
 from slackwater.compensation.tally import Tally, added_up
+from slackwater.compensation.tally_codec import Packing
 from slackwater.compensation.values import Values
-from slackwater.engine import picture
-from slackwater.engine.aggregate_engine import Partial, packing_for, result_schema, rows_table
+from slackwater.engine.aggregate import Partial, packing_for, result_schema, rows_table
 from slackwater.engine.snapshot import check_same, framed, sections
+from slackwater.metrics import picture
+from slackwater.query.aggregate import AggregateQuery
 from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, from_ipc, to_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import PRODUCED

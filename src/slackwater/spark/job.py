@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate_query import AggregateQuery
 from slackwater.engine.snapshot import MAY_CHANGE, described
 from slackwater.errors import DataError
-from slackwater.events import flat, time_in_units
+from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import I64
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.window import AnyQuery
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
-from slackwater.window_query import AnyQuery
 
 NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the user's columns
 ARRIVED = "__slackwater_arrived"  # the same where rows do not say when they arrived

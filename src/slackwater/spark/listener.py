@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from slackwater.engine.picture import merged
 from slackwater.engine.scale import Clock, warn_of_units
-from slackwater.engine.telling import asked
+from slackwater.metrics.picture import merged
+from slackwater.metrics.progress import asked
+from slackwater.query.units import PER_SECOND
+from slackwater.query.window import AnyQuery
 from slackwater.spark.metrics import NAME
-from slackwater.units import PER_SECOND
-from slackwater.window_query import AnyQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

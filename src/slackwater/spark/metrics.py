@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, get_args
 
 from slackwater.engine.checks import REASONS
 from slackwater.engine.commands import Command
-from slackwater.engine.metrics import SheddingMetrics, State
-from slackwater.engine.picture import sketch
-from slackwater.goal import Goal, Recall
-from slackwater.query import Query
+from slackwater.metrics.counters import SheddingMetrics, State
+from slackwater.metrics.picture import sketch
+from slackwater.query.goals import Goal, Recall
+from slackwater.query.join import JoinQuery
 from slackwater.spark.job import Job
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _has_recall(job: Job) -> Column:
     """Whether results can be lost: those of windows are made without the events that were late."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    return F.lit(isinstance(job.query, Query))
+    return F.lit(isinstance(job.query, JoinQuery))
 
 
 def _stream(folded: dict[str, Column]) -> Column:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate_query import AggregateQuery
-from slackwater.events import Batch, flat, time_in_units
-from slackwater.hashing import hash_rows
+from slackwater.events.batch import Batch, flat, time_in_units
+from slackwater.events.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.kernels.records import BEFORE, I64
+from slackwater.query.aggregate import AggregateQuery
 from slackwater.spark.blobs import Part
 from slackwater.spark.job import Job
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.aggregate_query import AggregateQuery
 from slackwater.engine.checks import Checks
 from slackwater.kernels.records import BEFORE, I64
+from slackwater.query.aggregate import AggregateQuery
 from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, clock_bytes, cut, to_ipc
 from slackwater.spark.job import NOW, Job
 from slackwater.spark.worker import settle

@@ -4,8 +4,8 @@ Streams that share a key are split by it. The others are copied to every shard. 
 the first stream is split by its rows and the others are copied ("fragment and replicate"), so the
 fastest stream should come first.
 
->>> from slackwater.joining import join
->>> from slackwater.query import Stream
+>>> from slackwater.query.joining import join
+>>> from slackwater.query.join import Stream
 >>> a, b, c = (Stream(name, ts="t", window=5) for name in "abc")
 >>> print(Partitioning.of(join(a, b, c, on="k"), shards=4))
 4 shards: a, b, c by k
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from slackwater.events import flat
-from slackwater.hashing import hash_rows
+from slackwater.events.batch import flat
+from slackwater.events.hashing import hash_rows
 from slackwater.joins.keys import common_type
 from slackwater.kernels.records import I64
-from slackwater.window_query import AnyQuery
+from slackwater.query.window import AnyQuery
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from slackwater.engine.aggregate_engine import AggregateEngine
+from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
 from slackwater.engine.commands import Command

@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slackwater.query import Stream
-    from slackwater.window_query import AnyQuery
+    from slackwater.query.join import Stream
+    from slackwater.query.window import AnyQuery
 
 
 def sql(text: str, **streams: str | Stream) -> AnyQuery:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from slackwater.expression import tree_of
-from slackwater.sql.words import identifier, number
+from slackwater.query.expression import tree_of
+from slackwater.sql.literals import identifier, number
 
 if TYPE_CHECKING:
     from sqlglot import exp

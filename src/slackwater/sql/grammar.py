@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from slackwater.goal import (
+from slackwater.query.goals import (
     Deadline,
     DropRatio,
     ErrorBound,
@@ -20,7 +20,7 @@ from slackwater.goal import (
     Recall,
     Slack,
 )
-from slackwater.shed import Harvest, RandomDrop, Shedding, TailDrop
+from slackwater.query.shedding import Harvest, RandomDrop, Shedding, TailDrop
 
 
 class GoalWords(NamedTuple):

@@ -11,13 +11,13 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from slackwater.aggregate_query import Sliding, Tumbling
-from slackwater.goal import Goal
-from slackwater.shed import Shedding
+from slackwater.query.aggregate import Sliding, Tumbling
+from slackwater.query.goals import Goal
+from slackwater.query.shedding import Shedding
 from slackwater.sql import grammar
-from slackwater.sql.errors import SqlError, meant
+from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.statement import Said, Setting, Sink, Source, Span, Statement, StreamClause
-from slackwater.sql.word_parser import WordParser
+from slackwater.sql.token_parser import WordParser
 
 _LONGEST = 100_000  # characters
 _MISSING = re.compile(r"(\d+):(\d+)")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from slackwater.aggregate import Aggregate
-from slackwater.aggregate_query import AggregateQuery, Sliding
-from slackwater.goal import Goal
-from slackwater.query import Query, Stream, Tuples
+from slackwater.query.aggregate import AggregateQuery, Sliding
+from slackwater.query.functions import Aggregate
+from slackwater.query.goals import Goal
+from slackwater.query.join import JoinQuery, Stream, Tuples
+from slackwater.query.window import AnyQuery, WindowQuery, natural_bounds
 from slackwater.sql import grammar
 from slackwater.sql.expressions import to_sql
-from slackwater.sql.words import identifier, value
-from slackwater.window_query import AnyQuery, WindowQuery, natural_bounds
+from slackwater.sql.literals import identifier, value
 
 
 def printed(query: AnyQuery) -> str:
@@ -31,12 +31,12 @@ def printed(query: AnyQuery) -> str:
 # ---- the three kinds
 
 
-def _join(query: Query) -> Iterator[str]:
+def _join(query: JoinQuery) -> Iterator[str]:
     yield f"SELECT {_columns(query)}"
     yield f"FROM {_streams(query)}"
     yield "" if query.slide is None else f"SLIDE {_length(query.slide)}"
     yield _where(query.on, query.where)
-    yield _with(query, ("retention", "bounds"), default=Query)
+    yield _with(query, ("retention", "bounds"), default=JoinQuery)
 
 
 def _window(query: WindowQuery) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _aggregates(query: AggregateQuery) -> Iterator[str]:
 # ---- clauses
 
 
-def _columns(query: Query) -> str:
+def _columns(query: JoinQuery) -> str:
     if not query.listed:
         return "*" if query.select == "*" else "COUNT(*)"
     last = Counter(text.rsplit(".", 1)[-1] for _, text in query.listed)
@@ -108,7 +108,7 @@ def _group(by: tuple[str, ...], streams: tuple[str, ...]) -> str:
     return f"GROUP BY {', '.join(_qualified(column, streams) for column in by)}" if by else ""
 
 
-def _streams(query: Query | AggregateQuery) -> str:
+def _streams(query: JoinQuery | AggregateQuery) -> str:
     """The streams; columns that all share are behind USING."""
     on = (query.on,) if isinstance(query.on, str) else query.on or ()
     shared = [identifier(column) for column in on if "=" not in column]

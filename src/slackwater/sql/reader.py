@@ -8,16 +8,16 @@ from typing import Any, TypeVar, get_args
 
 from sqlglot import exp
 
-from slackwater.aggregate import Aggregate, Function
 from slackwater.errors import QueryError
-from slackwater.goal import DropRatio
-from slackwater.joining import join
-from slackwater.query import Stream
-from slackwater.sql.errors import SqlError, meant
+from slackwater.query.functions import Aggregate, Function
+from slackwater.query.goals import DropRatio
+from slackwater.query.join import Stream
+from slackwater.query.joining import join
+from slackwater.query.window import AnyQuery, window
+from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.expressions import condition, conjuncts, expression, key_of
 from slackwater.sql.parser import parse
 from slackwater.sql.statement import Said, Span, Statement, StreamClause
-from slackwater.window_query import AnyQuery, window
 
 Made = TypeVar("Made")
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from slackwater.kernels import cross as kernels
 from slackwater.kernels.records import F64, I64
-from slackwater.query import Query, Tuples
+from slackwater.query.join import JoinQuery, Tuples
 from slackwater.stats.buckets import BUCKETS, dense, sparse, widened
 
 _UNBOUNDED = 2**61
@@ -26,7 +26,7 @@ _UNBOUNDED = 2**61
 class Productivity:
     """The two maps of the last interval that had any; and what late events would have made."""
 
-    def __init__(self, query: Query, every: int, granularity: int) -> None:
+    def __init__(self, query: JoinQuery, every: int, granularity: int) -> None:
         m = len(query.streams)
         self._every = every
         self._granularity = granularity

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.kernels.records import I64, Arrivals, Made
-from slackwater.query import Query
+from slackwater.query.join import JoinQuery
 from slackwater.stats.delays import Delays
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
@@ -33,7 +33,7 @@ class Statistics:
 
     def __init__(
         self,
-        query: Query,
+        query: JoinQuery,
         every: int,
         granularity: int,
         keep: int,

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.aggregate import Aggregate
 from slackwater.errors import QueryError
-from slackwater.events import flat
+from slackwater.events.batch import flat
 from slackwater.kernels import stacks as kernels
 from slackwater.kernels.records import F64, I64, Aggregated, Arrivals, Slots
+from slackwater.query.functions import Aggregate
 
 _MOST_COLUMNS = 62  # bits of the number that says which values are null
 _NUMBERS = ("sum", "avg", "stddev")  # need numbers; the others take times too

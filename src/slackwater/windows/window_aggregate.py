@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slackwater.errors import DataError
+from slackwater.events.log import Log
 from slackwater.kernels import aggregate as kernels
 from slackwater.kernels import stacks
 from slackwater.kernels.records import (
@@ -20,9 +21,8 @@ from slackwater.kernels.records import (
     Late,
     Released,
 )
-from slackwater.log import Log
-from slackwater.query import Tuples
-from slackwater.window_query import WindowQuery
+from slackwater.query.join import Tuples
+from slackwater.query.window import WindowQuery
 from slackwater.windows.slots import Plan
 
 _RESULTS_AT_ONCE = 2**16

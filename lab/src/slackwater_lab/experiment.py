@@ -1,0 +1,152 @@
+"""What an experiment gets, and what it gives: tables, words, figures, and so the lines of a sheet.
+
+>>> table = Table("Speed", ("goal",), (Column("average K", "ms"),), [(("ours",), [50.0])])
+>>> table.lines()
+[Line(name='ours: average K', value=50.0, unit='ms', floor=None, ceiling=None)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from slackwater.jobs.figures import Line, amount
+from slackwater.query.goals import Goal, NoSlack, Recall
+from slackwater.query.units import Duration
+from slackwater_lab.datasets import Recorded, dataset, get
+from slackwater_lab.measure import Job, Outcome
+from slackwater_lab.sweep import Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_QUICK_MINUTES = 0.75
+_QUICK_OVER = "10 s"
+
+Cell = float | str | None  # a measured number, or what a paper says
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Of a table; its numbers may have a floor, or a ceiling in another column."""
+
+    name: str
+    unit: str = ""
+    floor: float | None = None
+    ceiling: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of labels and cells."""
+
+    title: str
+    labels: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: list[tuple[tuple[str, ...], list[Cell]]]
+
+    def header(self) -> list[str]:
+        """Names of all columns."""
+        return [*self.labels, *(column.name for column in self.columns)]
+
+    def text(self) -> list[list[str]]:
+        """All cells for people."""
+        return [
+            [*labels, *(shown(cell, c.unit) for cell, c in zip(cells, self.columns, strict=True))]
+            for labels, cells in self.rows
+        ]
+
+    def lines(self) -> list[Line]:
+        """The measured numbers."""
+        lines = []
+        for labels, cells in self.rows:
+            by_name = {c.name: cell for c, cell in zip(self.columns, cells, strict=True)}
+            for column in self.columns:
+                cell, most = by_name[column.name], by_name.get(column.ceiling or "")
+                if isinstance(cell, int | float):
+                    name = f"{', '.join(filter(None, labels))}: {column.name}"
+                    ceiling = most if isinstance(most, int | float) else None
+                    lines.append(Line(name, round(cell, 6), column.unit, column.floor, ceiling))
+        return lines
+
+
+def shown(cell: Cell, unit: str) -> str:
+    """A cell for people.
+
+    >>> [shown(c, u) for c, u in ((0.98765, "share"), (1250.0, "ms"), (40, "ms"), (None, ""))]
+    ['0.988', '1.25 s', '40 ms', '–']
+    """
+    if cell is None or isinstance(cell, str):
+        return "–" if cell is None else cell
+    if unit == "share":
+        return f"{cell:.3f}"
+    if unit == "ms":
+        return f"{cell / 1000:.4g} s" if cell >= 1000 else f"{cell:.3g} ms"
+    return f"{amount(cell)} {unit}".rstrip()
+
+
+@dataclass
+class Findings:
+    """What came out."""
+
+    tables: list[Table]
+    words: list[str] = field(default_factory=list)  # where ours and the paper's differ, and why
+    figures: dict[str, Figure] = field(default_factory=dict)  # by the end of their file's name
+
+    def lines(self) -> list[Line]:
+        """All measured numbers."""
+        return [line for table in self.tables for line in table.lines()]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an experiment is run with; if quick, with little data, to see whether it works."""
+
+    sweep: Sweep
+    seed: int
+    quick: bool
+
+    @property
+    def over(self) -> Duration:
+        """P."""
+        return _QUICK_OVER if self.quick else "1 minute"
+
+    def seeds(self, n: int) -> list[int]:
+        """So many seeds."""
+        return [self.seed + i for i in range(1 if self.quick else n)]
+
+    def some(self, values: Sequence[Value]) -> Sequence[Value]:
+        """All values, or the first and the last."""
+        return [values[0], values[-1]] if self.quick and len(values) > 2 else values
+
+    def recall(self, gamma: float, **options: Any) -> Recall:
+        """A goal of recall over P."""
+        return Recall(gamma, **{"over": self.over} | options)
+
+    def job(self, data: str, goal: Goal, seed: int | None = None, **options: Any) -> Job:
+        """A run; by default recall is measured over P."""
+        minutes = _QUICK_MINUTES if self.quick else dataset(data).minutes
+        seed = self.seed if seed is None else seed
+        return Job(data, seed, minutes, goal, **{"over": self.over} | options)
+
+    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Run them."""
+        return self.sweep.run(jobs)
+
+    def recorded(self, data: str) -> Recorded:
+        """A dataset itself; it is made if it is not there."""
+        job = self.job(data, NoSlack())
+        self.sweep.make([job])
+        return get(job.dataset, job.seed, job.minutes, self.sweep.folder)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, and how it is answered."""
+
+    name: str
+    source: str  # where the question is from
+    title: str
+    run: Callable[[Setting], Findings]

@@ -1,0 +1,315 @@
+"""Windows through estimators, one after the other, and what they say of them.
+
+Nobody is asked about a window that it has learnt from. On Micro the windows that are judged come
+after those that warm up. Real windows are few: one half of them warms up, again and again with new
+delays, and the other half is judged, by a copy that is thrown away afterwards; then the warm-up
+goes on for some windows, and a copy of that judges the next draw of the delays.
+
+A window is complete, and learnt from, at the deadline of the window after which all its events are
+there, as in the engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from slackwater.compensation.compensator import Compensator, Told
+from slackwater.compensation.observation import cells_for
+from slackwater.compensation.tally import Tally
+from slackwater.compensation.tally_codec import Packing
+from slackwater.compensation.values import Values
+from slackwater.kernels.records import F64, I64
+from slackwater.query.aggregate import AggregateQuery, Compensation, Tumbling
+from slackwater.query.functions import count, total
+from slackwater.query.goals import Deadline
+from slackwater.query.join import Stream
+from slackwater_lab.papers.pecj.data import LENGTH, MS, Dataset, Window, tables
+from slackwater_lab.papers.pecj.oracles import oracles
+
+ESTIMATORS: dict[str, Compensation | bool] = {  # all that are compared, by their names on the page
+    "AEMA": "aema",
+    "SVI": "svi",
+    "MLP": "mlp",
+    "ours": True,
+}
+OURS = "ours"
+AGGREGATES = ("count", "sum")
+CONFIDENCES = (0.95, 0.8)
+
+Flags = NDArray[np.bool_]
+
+_SCHEMA = pa.schema({"t": pa.int64(), "k": pa.int64(), "v": pa.float64(), "a": pa.int64()})
+_BETWEEN = 10  # windows from one draw of the delays to the next
+_RESAMPLED = 2000
+_WARM_UP = 200  # windows, and twice as many as it takes until a window is complete
+
+
+def query(
+    deadline: int,
+    compensate: Compensation | bool | None,
+    confidence: float = 0.95,
+    slack: int | None = None,
+    length: int = LENGTH,
+) -> AggregateQuery:
+    """Q1 and Q2 in one: results, and the sum of r.v over them."""
+    return AggregateQuery(
+        (Stream("r", "t"), Stream("s", "t")),
+        on="k",
+        select={"n": count(), "total": total("r.v")},
+        window=Tumbling(length),
+        goal=Deadline(deadline, slack=slack),
+        compensate=compensate,
+        confidence=confidence,
+        unit="us",
+        late="emit",
+    )
+
+
+@dataclass(frozen=True)
+class Disorder:
+    """How late events are, and when windows are told; in units."""
+
+    most: int  # Δ: delays are uniform in (0, Δ]
+    deadline: int  # ω
+
+    @property
+    def lag(self) -> int:
+        """A window is complete when the one that comes so many windows later is told."""
+        return max(1, -((self.deadline - LENGTH - self.most) // LENGTH))
+
+    @property
+    def warm_up(self) -> int:
+        """Windows before any is judged."""
+        return 2 * -((-LENGTH - self.most) // LENGTH) + _WARM_UP
+
+
+class Teller:
+    """One estimator, told of windows one after the other.
+
+    AEMA asks how long a window is, and is told the paper's 10 ms: its rows would be too sparse for
+    10.5 ms, and it would expect a twentieth more of each stream than there is.
+    """
+
+    def __init__(self, name: str, confidence: float, lag: int, length: int = 10 * MS) -> None:
+        self.name, self.confidence = name, confidence
+        asked = query(LENGTH, ESTIMATORS[name], confidence, length=length)
+        values = Values(asked, [_SCHEMA, _SCHEMA])
+        self._compensator = Compensator(asked, values, Packing((2, cells_for(2), values.n), []))
+        self._lag = lag
+        self._n = 0
+        self._open: deque[tuple[int, Tally]] = deque()
+
+    def learn(self) -> None:
+        """Learn from the windows that are complete when the next one is told."""
+        while self._open and self._open[0][0] <= self._n - self._lag:
+            self._compensator.close(*self._open.popleft())
+
+    def tell(self, arrived: Tally, whole: Tally) -> list[Told]:
+        """What is told of the next window; what the whole is, is learnt when it is known."""
+        self.learn()
+        (row,) = self._compensator.tell(self._n, arrived)
+        self._open.append((self._n, whole))
+        self._n += 1
+        return row.told
+
+
+class Crew:
+    """Several estimators that are told of the same windows."""
+
+    def __init__(self, tellers: Sequence[Teller]) -> None:
+        self.tellers = tellers
+
+    def tell(self, arrived: Tally, whole: Tally) -> list[list[Told]]:
+        """What each says: [teller][aggregate]."""
+        return [teller.tell(arrived, whole) for teller in self.tellers]
+
+    @property
+    def members(self) -> list[tuple[str, float]]:
+        """Their names and confidences."""
+        return [(teller.name, teller.confidence) for teller in self.tellers]
+
+
+def crew(names: Iterable[str], confidences: Sequence[float], lag: int) -> Crew:
+    """Each by name at the first confidence, ours at all."""
+    named = [Teller(name, confidences[0], lag) for name in names]
+    return Crew([*named, *(Teller(OURS, other, lag) for other in confidences[1:])])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was said of the windows that were judged."""
+
+    window: I64  # [case]: which it was
+    draw: I64  # [case]: of the delays
+    truth: F64  # [case, aggregate]
+    told: dict[str, F64]  # by name: [case, aggregate]; WMJ is what is there
+    bounds: dict[float, F64]  # ours, by confidence: [case, aggregate, low and high]
+
+    @property
+    def is_zero(self) -> Flags:
+        """Windows without any result: [case]."""
+        return np.asarray(self.truth[:, 0] == 0.0)
+
+    def errors(self, name: str, a: int) -> F64:
+        """Relative errors in the windows that have results."""
+        told, truth = self.told[name][~self.is_zero, a], self.truth[~self.is_zero, a]
+        return np.asarray(told / truth - 1.0)
+
+    def error(self, name: str, a: int) -> float:
+        """The mean of their sizes."""
+        return float(np.abs(self.errors(name, a)).mean())
+
+    def summed_error(self, name: str, a: int) -> float:
+        """What all errors add up to, as a share of what all windows do."""
+        off = np.abs(self.told[name][:, a] - self.truth[:, a])
+        return float(off.sum() / self.truth[:, a].sum())
+
+    def inside(self, confidence: float, a: int) -> Flags:
+        """Whether our interval contains the truth: [case]."""
+        low, high = self.bounds[confidence][:, a].T
+        return np.asarray((low <= self.truth[:, a]) & (self.truth[:, a] <= high))
+
+    def error_range(self, name: str, a: int, seed: int) -> tuple[float, float]:
+        """Between which the mean error lies, 95 %."""
+        window = self.window[~self.is_zero]
+        return resampled(np.abs(self.errors(name, a)), window, 0.95, seed)
+
+
+def resampled(values: F64, window: I64, share: float, seed: int) -> tuple[float, float]:
+    """Between which the mean lies if windows are drawn anew, each with all its draws: bootstrap.
+
+    >>> values, window = np.array([1.0, 3.0, 2.0, 2.0]), np.array([0, 0, 1, 1])
+    >>> resampled(values, window, 0.95, seed=1)  # both windows have a mean of 2
+    (2.0, 2.0)
+    """
+    _, place = np.unique(window, return_inverse=True)
+    means = np.bincount(place, values) / np.bincount(place)
+    n = len(means)
+    drawn = means[np.random.default_rng(seed).integers(0, n, (_RESAMPLED, n))].mean(axis=1)
+    low, high = np.quantile(drawn, [(1.0 - share) / 2, (1.0 + share) / 2])
+    return float(low), float(high)
+
+
+class _Notes:
+    """What an outcome is made of."""
+
+    def __init__(self, disorder: Disorder) -> None:
+        self._disorder = disorder
+        self._places: list[tuple[int, int]] = []
+        self._truth: list[F64] = []
+        self._told: dict[str, list[F64]] = {}
+        self._bounds: dict[float, list[list[tuple[float, float]]]] = {}
+
+    def add(self, crew: Crew, place: tuple[int, int], window: Window, delay: I64) -> None:
+        """Judge what the crew says of a window."""
+        most, deadline = self._disorder.most, self._disorder.deadline
+        arrived = window.arrived(delay, deadline)
+        known = oracles(window, delay, most, deadline) | {"WMJ": arrived.values[0]}
+        said = crew.tell(arrived, window.whole)
+        for (name, confidence), told in zip(crew.members, said, strict=True):
+            if name == OURS:
+                own = [(_or(one.low, -np.inf), _or(one.high, np.inf)) for one in told]
+                self._bounds.setdefault(confidence, []).append(own)
+            known[name] = np.array([_or(one.value, 0.0) for one in told])
+        for name, values in known.items():
+            self._told.setdefault(name, []).append(values)
+        self._places.append(place)
+        self._truth.append(window.truth)
+
+    def outcome(self) -> Outcome:
+        """All of it."""
+        which, draw = np.array(self._places).T
+        told = {name: np.array(values) for name, values in self._told.items()}
+        bounds = {confidence: np.array(own) for confidence, own in self._bounds.items()}
+        return Outcome(which, draw, np.array(self._truth), told, bounds)
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is run."""
+
+    seed: int
+    windows: int  # of Micro that are judged
+    draws: int  # of the delays of real windows
+    warm_up: int | None = None  # windows, where it is not what the disorder asks for
+
+    def run(
+        self,
+        data: Dataset,
+        disorder: Disorder,
+        names: Iterable[str] = tuple(ESTIMATORS),
+        confidences: Sequence[float] = CONFIDENCES[:1],
+    ) -> Outcome:
+        """Judge estimators on a dataset."""
+        rng = np.random.default_rng((self.seed, disorder.most, disorder.deadline))
+        warm_up = disorder.warm_up if self.warm_up is None else self.warm_up
+        notes = _Notes(disorder)
+        if not data.is_real:
+            team = crew(names, confidences, disorder.lag)
+            judged = data.windows[warm_up : warm_up + self.windows]
+            rehearse(team, data.windows[:warm_up], disorder, rng)
+            for i, window in enumerate(judged):
+                notes.add(team, (i, 0), window, window.delays(disorder.most, rng))
+            return notes.outcome()
+        for others, own in _halves(len(data.windows)):
+            team = crew(names, confidences, disorder.lag)
+            rest = cycle([data.windows[i] for i in others])
+            rehearse(team, islice(rest, warm_up), disorder, rng)
+            for draw in range(self.draws):
+                judge = deepcopy(team)
+                for i in own:
+                    window = data.windows[i]
+                    notes.add(judge, (i, draw), window, window.delays(disorder.most, rng))
+                rehearse(team, islice(rest, _BETWEEN), disorder, rng)
+        return notes.outcome()
+
+
+def _halves(n: int) -> Iterator[tuple[range, range]]:
+    """The half that warms up, and the one that is judged."""
+    first, second = range(n // 2), range(n // 2, n)
+    yield second, first
+    yield first, second
+
+
+def rehearse(
+    crew: Crew, windows: Iterable[Window], disorder: Disorder, rng: np.random.Generator
+) -> None:
+    """Tell windows that nobody judges."""
+    for window in windows:
+        delay = window.delays(disorder.most, rng)
+        crew.tell(window.arrived(delay, disorder.deadline), window.whole)
+
+
+def k_slack(data: Dataset, disorder: Disorder, slack: int, draws: int, seed: int) -> F64:
+    """KSJ, in the engine: mean errors of what a K-slack buffer has let out: [aggregate]."""
+    n = len(data.windows)
+    more = disorder.deadline // LENGTH + 2  # the clock has to pass the last deadline
+    windows = list(islice(cycle(data.windows), n + more))
+    truth = np.array([window.truth for window in data.windows])
+    has_results = truth[:, 0] > 0.0
+    errors = []
+    for draw in range(draws):
+        rng = np.random.default_rng((seed, draw))
+        delays = [window.delays(disorder.most, rng) for window in windows]
+        asked = query(disorder.deadline, None, slack=slack)
+        early = asked.replay(tables(windows, delays), "a").early.sort_by("window_start")
+        told = np.array([early[name].to_numpy()[:n] for name in asked.select]).T
+        errors.append(np.abs(told[has_results] / truth[has_results] - 1.0))
+    return np.asarray(np.mean(np.concatenate(errors), axis=0))
+
+
+def ms(value: float) -> int:
+    """Milliseconds in units."""
+    return round(value * MS)

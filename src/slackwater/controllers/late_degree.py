@@ -1,0 +1,171 @@
+"""The Thesis' controller of `Recall` for two streams: late degree distributions with decay.
+
+The late degree of an event is its delay. Each stream has a record of them (Alg. 3) that decays by a
+factor per adaptation interval (Alg. 4). At each boundary K is the smallest multiple of g whose
+estimated quality (Eq. 5.12) reaches the target (Alg. 2).
+
+Both streams late by {.6, .2, .1, .1}, windows of 3 and 2 units, no slack (Thesis 5.3):
+
+>>> late = np.array([0.6, 0.2, 0.1, 0.1])
+>>> round(quality(late, late, 3, 2), 3)
+0.465
+>>> round(quality(behind(late, 1), behind(late, 1), 3, 2), 3)
+0.72
+
+Corrected: the sums of Eq. 5.11 and 5.12 run to W - 1 (only so it is 46.5 %), the denominator is
+W_A + W_B - 1; Algorithm 2 is a while loop (as do ... while, K would never be 0) and stops at the
+largest late degree on record.
+
+What the text leaves open, and what we do:
+
+- The time unit of Eq. 5.12. Ours is g: of late degrees, of windows and of leads, each rounded to it
+  (a late degree upwards). A tuple-count window is as long as its tuples take.
+- A record never decays to 0. What is below a billionth of an event is forgotten, so that K can
+  fall again when it follows the largest late degree.
+- `overall`. The Thesis says only that the target is then that of the whole run. We take for the
+  next interval the quality q that makes all results so far and those of the next interval reach
+  it together: ``produced + q n >= target (produced + lost + n)``, with n the mean number of true
+  results of an interval of the last period. q is at least 0 and at most 1. Losses are counted,
+  where the Thesis estimates them from data rates.
+- `over` means nothing here: the quality track duration of the Thesis is `every`. It is the period
+  that n is the mean of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slackwater.controllers.controller import Interval, RecallSeeker
+from slackwater.kernels.records import BEFORE, F64
+from slackwater.query.goals import Recall
+from slackwater.query.join import JoinQuery, Tuples
+from slackwater.stats.buckets import BUCKETS, widened
+from slackwater.stats.statistics import Statistics
+
+_FORGOTTEN = 1e-9  # of an event
+_LONGEST = 2**20  # buckets of a window
+
+
+def behind(late: F64, buffer: int) -> F64:
+    """Eq. 5.10: the late degree distribution behind buffers of `buffer` units, K + L."""
+    in_order = late[: buffer + 1].sum()
+    return np.concatenate([[in_order], late[buffer + 1 :]])
+
+
+def quality(late_a: F64, late_b: F64, window_a: int, window_b: int) -> float:
+    """Eq. 5.12: the share of results that streams with these late degrees produce."""
+    arrived_a, arrived_b = _arrived(late_a, window_a), _arrived(late_b, window_b)
+    produced = arrived_a[0] * arrived_b[0]
+    produced += arrived_a[0] * arrived_b[1:].sum()
+    produced += arrived_b[0] * arrived_a[1:].sum()
+    return float(produced / (window_a + window_b - 1))
+
+
+def _arrived(late: F64, window: int) -> F64:
+    """Which share of the events of i = 0, 1, ... units ago has arrived, throughout a window."""
+    arrived = np.ones(window)
+    known = min(window, len(late))
+    arrived[:known] = np.cumsum(late)[:known]
+    return arrived
+
+
+def quality_curve(
+    lates: tuple[F64, F64], windows: tuple[int, int], leads: tuple[int, int], most: int
+) -> F64:
+    """`quality` behind K = 0, 1, ..., `most` units and the leads, all at once by running sums."""
+    k = np.arange(most + 1)
+    now, window_sum = [], []
+    for late, window, lead in zip(lates, windows, leads, strict=True):
+        needed = most + lead + window
+        arrived = np.ones(max(needed, len(late)))
+        arrived[: len(late)] = np.cumsum(late)
+        total = np.concatenate([[0.0], np.cumsum(arrived)])
+        now.append(arrived[k + lead])
+        window_sum.append(total[k + lead + window] - total[k + lead + 1])
+    produced = now[0] * now[1] + now[0] * window_sum[1] + now[1] * window_sum[0]
+    return np.asarray(produced / (windows[0] + windows[1] - 1))
+
+
+class LateDegreeController(RecallSeeker):
+    """Smallest K whose estimated quality reaches the target."""
+
+    def __init__(self, query: JoinQuery, goal: Recall) -> None:
+        super().__init__(query, goal)
+        self._decay, self._overall = goal.decay, goal.overall
+        self._streams, self._lengths = query.streams, query.lengths
+        self._width = self._granularity  # of the buckets of the records
+        self._record = np.zeros((2, BUCKETS))  # R of Alg. 3
+
+    def statistics(self, query: JoinQuery) -> Statistics:
+        """Delays, and the results of the last period."""
+        return Statistics(query, self.every, self._granularity, self.over)
+
+    def next_slack(self, interval: Interval) -> int:
+        """Alg. 2, then Alg. 4."""
+        delays = interval.statistics.delays
+        while self._width < delays.granularity:
+            self._width *= 2
+            self._record = widened(self._record)
+        self._record += delays.latest
+        slack = self._smallest_slack(interval)
+        self._record *= self._decay
+        self._record[self._record < _FORGOTTEN] = 0.0
+        return slack
+
+    def _smallest_slack(self, interval: Interval) -> int:
+        totals = self._record.sum(axis=1)
+        if not totals.all():
+            return interval.slack  # a stream of which nothing is known
+        late = self._record / totals[:, None]
+        most = int(np.flatnonzero(self._record.any(axis=0))[-1])
+        windows = self._windows(interval.statistics.delays.rates())
+        curve = quality_curve((late[0], late[1]), windows, self._leads(interval), most)
+        enough = np.flatnonzero(curve >= self._wanted(interval))
+        return (int(enough[0]) if len(enough) else most) * self._width
+
+    def _leads(self, interval: Interval) -> tuple[int, int]:
+        """L_A and L_B, in buckets."""
+        a, b = interval.local
+        if min(a, b) == BEFORE:
+            return 0, 0
+        return round(max(0, a - b) / self._width), round(max(0, b - a) / self._width)
+
+    def _windows(self, rates: F64) -> tuple[int, int]:
+        """W_A and W_B in buckets: how many of them a window holds."""
+        lengths = [
+            stream.window.count / max(rate, 1e-9)
+            if isinstance(stream.window, Tuples)
+            else (length or 0) + 1  # both ends belong to it
+            for stream, length, rate in zip(self._streams, self._lengths, rates, strict=True)
+        ]
+        a, b = (min(max(1, round(length / self._width)), _LONGEST) for length in lengths)
+        return a, b
+
+    def _wanted(self, interval: Interval) -> float:
+        """The quality that the next interval needs."""
+        known = interval.statistics
+        if not self._overall or interval.join_time == BEFORE:
+            return self._target
+        end = interval.join_time // self.every * self.every
+        produced, lost = known.results.between(end - self.over, end)[:2]
+        true = float(produced.sum() + lost.sum())
+        if true == 0:
+            return self._target
+        n = true / len(produced)
+        wanted = self._target * (known.produced + known.lost + n) - known.produced
+        return min(max(wanted / n, 0.0), 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """The records."""
+        at = [np.flatnonzero(record) for record in self._record]
+        counts = [r[i].tolist() for r, i in zip(self._record, at, strict=True)]
+        return {"width": self._width, "at": [i.tolist() for i in at], "counts": counts}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self._width = state["width"]
+        self._record[:] = 0.0
+        for record, at, counts in zip(self._record, state["at"], state["counts"], strict=True):
+            record[np.array(at, np.int64)] = counts

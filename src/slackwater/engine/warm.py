@@ -1,0 +1,139 @@
+"""Compile every kernel once, so that the first query does not wait.
+
+Run as ``python -m slackwater.engine.warm``.
+
+It runs small queries of each kind; numba keeps what it compiled on disk. Words behind it choose
+some of the kinds: several processes can share the work.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from slackwater.engine.join import JoinEngine
+from slackwater.engine.replay import recorded
+from slackwater.engine.window import WindowEngine
+from slackwater.events.hashing import hash_rows
+from slackwater.kernels import hashing as kernels
+from slackwater.query.aggregate import Tumbling
+from slackwater.query.functions import count, largest, stddev, total
+from slackwater.query.goals import Deadline, DropRatio, MaxSlack, Recall, Slack
+from slackwater.query.join import JoinQuery, Stream, Tuples
+from slackwater.query.joining import join
+from slackwater.query.shedding import Harvest, RandomDrop
+from slackwater.query.window import WindowQuery, window
+from slackwater.stats.novelty import Novelty
+
+_CONDITIONS: list[dict[str, Any]] = [{"on": "k"}, {"where": "abs(a.x - b.x) < 1"}]
+_SHEDDING = (
+    Harvest(budget=100.0, every=2), Harvest(budget=100.0, every=2, index="none"),
+    RandomDrop(budget=100.0, every=2),
+)  # fmt: skip
+_ROWS = {
+    "ts": [1, 4, 3, 5, 12, 8],
+    "k": [1, 1, 2, 1, 2, 1],
+    "x": [0.5, 1.5, 2.5, 1.0, 2.0, 3.0],
+    "v": 6 * [[0.5, 1.5]],
+}
+
+
+def _queries() -> list[JoinQuery]:
+    a, b = (Stream(name, "ts", 5, vectors={"v": 2}) for name in "ab")
+    return [
+        join(a, b, on="k", goal=Slack(1)),
+        join(a, b, where="abs(a.x - b.x) < 1", goal=MaxSlack(), late="emit"),
+        join(a, b, where="cosine(a.v, b.v) > 0.8"),
+        join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
+        join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1)),
+        join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1, model="noneqsel")),
+    ]
+
+
+def _shed() -> list[JoinQuery]:
+    a, b = (Stream(name, "ts", 5) for name in "ab")
+    return [join(a, b, **condition, shed=shed) for condition in _CONDITIONS for shed in _SHEDDING]
+
+
+def _windows() -> list[WindowQuery]:
+    stream = Stream("s", ts="ts")
+    select = {"most": largest("x"), "spread": stddev("k")}
+    return [
+        window(stream, range=2, by="k", select=select, goal=DropRatio(0.1, every=2)),
+        window(stream, range="4 units", slide="2 units", select=select),
+    ]
+
+
+def _join_all(queries: Sequence[JoinQuery]) -> None:
+    table = pa.table(_ROWS)
+    for query in queries:
+        tables = dict.fromkeys(query.names, table)
+        schemas = dict.fromkeys(query.names, table.schema)
+        batch, _ = recorded(query, tables, None)
+        engine = JoinEngine(query, schemas)
+        engine.feed(batch)
+        engine = JoinEngine.restore(engine.snapshot(), query, schemas)
+        engine.flush()
+        engine.metrics()
+
+
+def _joins() -> None:
+    _join_all(_queries())
+    _hashing(pa.table(_ROWS))
+    novelty = Novelty()
+    for _ in range(30):
+        novelty.add(0.0)
+
+
+def _shedding() -> None:
+    _join_all(_shed())
+
+
+def _single() -> None:
+    table = pa.table(_ROWS)
+    for asked in _windows():
+        batch, _ = recorded(asked, {"s": table}, None)
+        windows = WindowEngine(asked, {"s": table.schema})
+        windows.feed(batch)
+        windows = WindowEngine.restore(windows.snapshot(), asked, {"s": table.schema})
+        windows.flush()
+
+
+def _aggregates() -> None:
+    table = pa.table(_ROWS)
+    for select in ({"n": count()}, {"n": count(), "sum": total("a.x")}):
+        asked = join(
+            Stream("a", "ts"), Stream("b", "ts"), on="k", select=select, window=Tumbling(4),
+            goal=Deadline(5),
+        )  # fmt: skip
+        asked.replay(dict.fromkeys(asked.names, table), "ts")
+
+
+def _hashing(table: pa.Table) -> None:
+    text = pa.array(["a", "b", None, "c", "d", "e"])
+    lists = pa.array([[1], [], None, [2, 3], [4], [5]])
+    content = hash_rows([*table.columns, text, lists])
+    ends = np.array([0, len(content)])
+    kernels.sort_runs(ends[:1], ends[1:], content, np.arange(len(content)))
+
+
+_KINDS: dict[str, Callable[[], None]] = {
+    "joins": _joins,
+    "shedding": _shedding,
+    "windows": _single,
+    "aggregates": _aggregates,
+}
+
+
+def warm(kinds: Sequence[str] = tuple(_KINDS)) -> None:
+    """Run every kernel of these kinds once."""
+    for kind in kinds:
+        _KINDS[kind]()
+
+
+if __name__ == "__main__":
+    warm(sys.argv[1:] or tuple(_KINDS))

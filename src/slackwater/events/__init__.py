@@ -1,0 +1,1 @@
+"""Columnar events: the only data shape inside."""

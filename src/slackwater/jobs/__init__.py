@@ -1,0 +1,1 @@
+"""Job files (TOML, SQL) as a library: read, plan, explain, verify, advise."""

@@ -1,0 +1,251 @@
+"""Which recall costs how much latency, on recorded streams: several goals, and every fixed slack.
+
+Each goal replays the whole recording, counting results without making them. The frontier is what a
+fixed slack gives; K* of a target is the smallest fixed slack that, in hindsight, holds it as often
+as `Recall` does (DESIGN 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from slackwater.engine.join import JoinEngine
+from slackwater.engine.replay import recorded
+from slackwater.engine.report import average_slack, columns, recall_series, truth
+from slackwater.errors import DataError, QueryError
+from slackwater.kernels.records import F64, I64
+from slackwater.query.goals import Goal, InputQuantile, MaxSlack, NoSlack, Recall, Slack
+from slackwater.query.join import JoinQuery
+from slackwater.query.units import Duration, TimeUnit, to_units
+
+TARGETS = (0.8, 0.9, 0.95, 0.99)
+QUANTILES = (0.9, 0.95, 0.99)
+
+_PERIODS = ("1 minute", "10 seconds", "1 second")  # the first that fits often enough is P
+_FEWEST_PERIODS = 6
+_GRANULARITY = "10 ms"
+_EVERY = "1 second"
+_STEPS = (1, 2, 5)  # of fixed slacks, times powers of ten
+_CLOSE = 20  # K* is exact to one part in so many, or to the granularity
+
+Step = tuple[str, Callable[[], Any]]  # what it is called, what it does
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a goal; times in the query's unit."""
+
+    goal: Goal
+    recall: float  # over the whole recording
+    average_slack: float  # K, after the first P
+    average_latency: float
+    ts: I64
+    recalls: F64  # γ(P) at ts
+    slacks: I64  # K at ts
+
+    def phi(self, target: float) -> float:
+        """Φ: the share of the measurements γ(P) that are not below `target`."""
+        return float(np.mean(self.recalls >= target)) if len(self.recalls) else 1.0
+
+
+def fitting_period(span: int, unit: TimeUnit) -> str:
+    """A minute, or less if so much event time does not have a few of them."""
+    lengths = {period: to_units(period, unit) for period in _PERIODS}
+    fitting = [p for p, length in lengths.items() if _FEWEST_PERIODS * length <= span]
+    return fitting[0] if fitting else _PERIODS[-1]
+
+
+class Advisor:
+    """Replays a recording under one goal after the other, and remembers what came of it.
+
+    Parameters
+    ----------
+    query
+        The join; its goal is not used.
+    tables
+        The streams by name.
+    arrival
+        The column that says when a row arrived; None: table order.
+    target
+        The recall that is in question.
+    over
+        P; None: a minute, or less if the recording is short.
+    """
+
+    def __init__(
+        self,
+        query: JoinQuery,
+        tables: Mapping[str, Any],
+        arrival: str | None,
+        target: float = 0.95,
+        over: Duration | None = None,
+    ) -> None:
+        if query.has_tuple_windows:
+            msg = "advice needs time windows on all streams, got a tuple-count window"
+            raise QueryError(msg)
+        Recall(target)  # it says what is wrong with a target
+        self.query = replace(query, goal=NoSlack(), select="count", late="count")
+        self.target = target
+        self.targets = sorted({*TARGETS, target})
+        self.quantiles = sorted({*QUANTILES, target})
+        self._batch, _ = recorded(self.query, tables, arrival)
+        self.rows = len(self._batch.stream)
+        self._true = columns(truth(self.query, self._batch)[0].made)[:2]
+        self.true = int(self._true[1].sum())
+        self._known: dict[Goal, Outcome] = {}
+        self._best: dict[float, int] = {}
+        self._span = self._measured_span()
+        over = fitting_period(self._span, query.unit) if over is None else over
+        self.over = f"{over} {query.unit}" if isinstance(over, int) else over  # as people read it
+        self._over = to_units(self.over, query.unit, "over")
+        self._check()
+        Recall(target, over=self.over).check(query.unit)
+
+    @property
+    def unit(self) -> TimeUnit:
+        """Of all times."""
+        return self.query.unit
+
+    @property
+    def granularity(self) -> int:
+        """Steps of K."""
+        return to_units(_GRANULARITY, self.unit)
+
+    @property
+    def slacks(self) -> list[int]:
+        """The fixed slacks that are tried, from none to the largest delay."""
+        largest = -(-self.largest_delay // self.granularity) * self.granularity
+        found, power = [0], self.granularity
+        while power < largest:
+            found += [step * power for step in _STEPS if step * power < largest]
+            power *= 10
+        return sorted({*found, largest})
+
+    # ---- work
+
+    def steps(self) -> list[Step]:
+        """All that has to be done, piece by piece."""
+        goals: list[Goal] = [self.recall_goal(target) for target in self.targets]
+        goals += [*map(InputQuantile, self.quantiles), NoSlack(), MaxSlack()]
+        goals += map(Slack, self.slacks)
+        return [
+            *((named(goal, self.unit), partial(self.outcome, goal)) for goal in goals),
+            *((f"frontier of {t:g}", partial(self.best_slack, t)) for t in self.targets),
+        ]
+
+    def recall_goal(self, target: float) -> Recall:
+        """`Recall` over the period of this advice."""
+        return Recall(target, over=self.over)
+
+    def outcome(self, goal: Goal) -> Outcome:
+        """Replay the recording under `goal`, unless that has been done."""
+        if goal not in self._known:
+            self._known[goal] = self._replayed(goal)
+        return self._known[goal]
+
+    def best_slack(self, target: float) -> int:
+        """K*: the smallest fixed slack that holds `target` as often as `Recall` does."""
+        if target not in self._best:
+            wanted = self.outcome(self.recall_goal(target)).phi(target)
+            self._best[target] = self._smallest(target, wanted)
+        return self._best[target]
+
+    def _smallest(self, target: float, wanted: float) -> int:
+        def holds(slack: int) -> bool:
+            return self.outcome(Slack(slack)).phi(target) >= wanted
+
+        tried = self.slacks
+        place = next((i for i, slack in enumerate(tried) if holds(slack)), len(tried) - 1)
+        if place == 0:
+            return 0
+        low, high, step = tried[place - 1], tried[place], self.granularity
+        while high - low > max(step, high // _CLOSE):
+            middle = (low + high) // 2 // step * step
+            low, high = (low, middle) if holds(middle) else (middle, high)
+        return high
+
+    def _replayed(self, goal: Goal) -> Outcome:
+        query, batch = replace(self.query, goal=goal), self._batch
+        schemas = dict(zip(query.names, (table.schema for table in batch.tables), strict=True))
+        engine = JoinEngine(query, schemas)
+        output = engine.feed(batch)
+        output.extend(engine.flush())
+        made_ts, made_n, latency = columns(output.made)
+        begin, end = output.slacks[0][0] + self._over, output.top
+        every = to_units(_EVERY, self.unit)
+        series = recall_series(made_ts, made_n, *self._true, begin, end, self._over, every)
+        changes, values = np.array(output.slacks).T
+        ts = series["ts"].to_numpy()
+        return Outcome(
+            goal,
+            recall=float(made_n.sum() / self.true),
+            average_slack=average_slack(output.slacks, begin, end),
+            average_latency=float(np.average(latency, weights=made_n)) if made_n.any() else 0.0,
+            ts=ts,
+            recalls=series["recall"].to_numpy(),
+            slacks=values[np.searchsorted(changes, ts, side="right") - 1],
+        )
+
+    # ---- the recording
+
+    def _measured_span(self) -> int:
+        """How much event time there is; and, on the way, the largest delay."""
+        schemas = {n: t.schema for n, t in zip(self.query.names, self._batch.tables, strict=True)}
+        engine = JoinEngine(replace(self.query, goal=MaxSlack(), late="drop"), schemas)
+        output = engine.feed(self._batch)
+        self.largest_delay = engine.metrics().max_delay
+        return output.top - output.slacks[0][0] if output.slacks else 0
+
+    def _check(self) -> None:
+        if self.true == 0:
+            msg = "the recording has no result at all, so there is no recall to speak of"
+            raise DataError(msg)
+        if self._over >= self._span:
+            msg = (
+                f"over must be shorter than the recording, which has {self._span} {self.unit} of "
+                f"event time, got {self.over!r}"
+            )
+            raise DataError(msg)
+
+
+def named(goal: Goal, unit: TimeUnit) -> str:
+    """A goal for people, without what all have in common.
+
+    >>> [named(goal, "ms") for goal in (Recall(0.95), InputQuantile(0.9), Slack(250), NoSlack())]
+    ['Recall(0.95)', 'InputQuantile(0.9)', 'Slack(250 ms)', 'NoSlack()']
+    """
+    if isinstance(goal, Recall | InputQuantile):
+        return f"{type(goal).__name__}({goal.target:g})"
+    if isinstance(goal, Slack):
+        return f"Slack({to_units(goal.length, unit)} {unit})"
+    return f"{type(goal).__name__}()"
+
+
+def sentence(advisor: Advisor, time: Callable[[float], str]) -> str:
+    """What to conclude; `time` writes a time for people."""
+    target = advisor.target
+    ours = advisor.outcome(advisor.recall_goal(target))
+    quantile = advisor.outcome(InputQuantile(target))
+    most = advisor.outcome(MaxSlack())
+    return (
+        f"Recall({target:g}) gives {ours.recall:.1%} of the results, {time(ours.average_latency)} "
+        f"late on average, and holds {target:g} in {ours.phi(target):.0%} of all measurements over "
+        f"{advisor.over}. InputQuantile({target:g}), a watermark by delays alone, would give "
+        f"{quantile.recall:.1%} at {time(quantile.average_latency)} and hold {target:g} in "
+        f"{quantile.phi(target):.0%}; MaxSlack() gives {most.recall:.1%} at "
+        f"{time(most.average_latency)}. The best fixed slack, known only in hindsight, is "
+        f"{time(advisor.best_slack(target))}."
+    )
+
+
+def frontier_of(advisor: Advisor) -> dict[int, Sequence[float]]:
+    """The targets of which a fixed slack is the frontier, by slack."""
+    found: dict[int, list[float]] = {}
+    for target in advisor.targets:
+        found.setdefault(advisor.best_slack(target), []).append(target)
+    return dict(found)

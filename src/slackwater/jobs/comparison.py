@@ -1,0 +1,229 @@
+"""What was found against what is true: which results are missing, extra, or there twice.
+
+>>> true = pa.table({"result_ts": [1, 1, 2], "k": [7, 7, 8]})
+>>> found = pa.table({"result_ts": [1, 1, 1, 3], "k": [7, 7, 7, 9]})
+>>> counts = matched(true, found)
+>>> counts.missing, counts.extra, counts.doubled, round(counts.recall, 3)
+(1, 1, 1, 0.667)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from slackwater.engine.report import recall_series
+from slackwater.events.batch import time_in_units
+from slackwater.kernels.records import I64
+from slackwater.query.units import TimeUnit
+
+_TRUE, _FOUND, _IN_TIME, _PLACE = "#true", "#found", "#in time", "#place"
+_CLOSE = 1e-9  # sums of floats depend on their order
+
+
+# ---- results of a join: bags of rows
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Each different row, how often it should be there, and how often it is."""
+
+    rows: pa.Table
+    true: I64
+    found: I64
+    in_time: I64  # found and not marked as late
+
+    @property
+    def missing(self) -> int:
+        """True results that are not there."""
+        return int(np.maximum(self.true - self.found, 0).sum())
+
+    @property
+    def extra(self) -> int:
+        """Results that are not true."""
+        return int(self.found[self.true == 0].sum())
+
+    @property
+    def doubled(self) -> int:
+        """True results that are there more often than they should be."""
+        is_true = self.true > 0
+        return int(np.maximum(self.found - self.true, 0)[is_true].sum())
+
+    @property
+    def recall(self) -> float:
+        """The share of the true results that is there; 1.0 if there is nothing to find."""
+        return self._share(self.found)
+
+    @property
+    def recall_in_time(self) -> float:
+        """The same of results that are not late."""
+        return self._share(self.in_time)
+
+    def _share(self, found: I64) -> float:
+        total = int(self.true.sum())
+        return int(np.minimum(self.true, found).sum()) / total if total else 1.0
+
+    def examples(self, n: int) -> dict[str, list[dict[str, Any]]]:
+        """The first few rows of each fault."""
+        faults = {
+            "missing": self.true > self.found,
+            "extra": (self.true == 0) & (self.found > 0),
+            "doubled": (self.true > 0) & (self.found > self.true),
+        }
+        return {
+            what: self.rows.take(np.flatnonzero(here)[:n]).to_pylist()
+            for what, here in faults.items()
+            if here.any()
+        }
+
+    def series(
+        self, ts: str, unit: TimeUnit, begin: int, end: int, p: int, step: int
+    ) -> NDArray[np.float64]:
+        """Recall in time over the last `p`, each `step` of the time in column `ts`."""
+        times, good = time_in_units(self.rows.column(ts).combine_chunks(), unit)
+        order = np.argsort(times[good], kind="stable")
+        at, true = times[good][order], self.true[good][order]
+        made = np.minimum(true, self.in_time[good][order])
+        recalls = recall_series(at, made, at, true, begin + p, end, p, step)
+        return np.asarray(recalls.column("recall").to_numpy())
+
+
+def matched(
+    true: pa.Table, found: pa.Table, late: Any = None, weight: str | None = None
+) -> Matched:
+    """Compare two tables of the same columns as bags of rows.
+
+    Parameters
+    ----------
+    true, found
+        What should be there, and what is.
+    late
+        Which rows of `found` are marked as late; None: none.
+    weight
+        The column that says how many results a row stands for; None: one.
+    """
+    names = [name for name in true.column_names if name != weight]
+    n_true, n_found = _weights(true, weight), _weights(found, weight)
+    no_true, no_found = np.zeros_like(n_found), np.zeros_like(n_true)
+    in_time = n_found if late is None else n_found * ~np.asarray(late, bool)
+    both = pa.concat_tables([plain(true.select(names)), plain(found.select(names))])
+    counted = (
+        both.append_column(_TRUE, pa.array(np.concatenate([n_true, no_true])))
+        .append_column(_FOUND, pa.array(np.concatenate([no_found, n_found])))
+        .append_column(_IN_TIME, pa.array(np.concatenate([no_found, in_time])))
+        .append_column(_PLACE, pa.array(np.arange(both.num_rows)))
+        .group_by(names)
+        .aggregate([(_TRUE, "sum"), (_FOUND, "sum"), (_IN_TIME, "sum"), (_PLACE, "min")])
+        .sort_by(f"{_PLACE}_min")
+    )
+    original = pa.concat_tables([true.select(names), found.select(names).cast(_of(true, names))])
+    counts = (counted.column(f"{name}_sum").to_numpy() for name in (_TRUE, _FOUND, _IN_TIME))
+    return Matched(original.take(counted.column(f"{_PLACE}_min")), *counts)
+
+
+def _weights(table: pa.Table, weight: str | None) -> I64:
+    if weight is None:
+        return np.ones(table.num_rows, np.int64)
+    return np.asarray(table.column(weight).to_numpy(), np.int64)
+
+
+def _of(table: pa.Table, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([table.schema.field(name) for name in names])
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """The columns as values that can be compared: times as numbers, nested values as text."""
+    columns = [_plain(column) for column in table.columns]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+    if pa.types.is_nested(kind):
+        texts = [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    if pa.types.is_floating(kind):
+        return column.cast(pa.float64())
+    return column.cast(pa.int64()) if pa.types.is_integer(kind) else column
+
+
+# ---- windows: a row by its key, and what it says
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows that were told against all there are."""
+
+    matched: Matched  # by their keys alone
+    error: NDArray[np.float64]  # of each window that is once in both: the largest, relative
+    wrong: pa.Table  # keys and values of those that are not as they should be
+
+    @property
+    def compared(self) -> int:
+        """Windows that are once in both."""
+        return len(self.error)
+
+    def within(self, bound: float) -> float:
+        """The share of the compared windows whose error is at most `bound`."""
+        return float(np.mean(self.error <= bound)) if len(self.error) else 1.0
+
+
+def windows(true: pa.Table, found: pa.Table, keys: Sequence[str], values: Sequence[str]) -> Windows:
+    """Compare two tables window by window; `keys` say which window a row is."""
+    by_key = matched(true.select(keys), found.select(keys))
+    ours, theirs = _by_key(true, keys), _by_key(found, keys)
+    same = [key for key, rows in ours.items() if len(rows) == 1 == len(theirs.get(key, ()))]
+    left = true.take(np.array([ours[key][0] for key in same], np.int64))
+    right = found.take(np.array([theirs[key][0] for key in same], np.int64))
+    error = np.zeros(len(same))
+    for name in values:
+        error = np.maximum(error, relative_error(left.column(name), right.column(name)))
+    error[error <= _CLOSE] = 0
+    is_wrong = np.flatnonzero(error > 0)
+    shown = right.select([*keys, *values]).take(is_wrong)
+    for name in values:
+        shown = shown.append_column(f"true {name}", left.column(name).take(is_wrong))
+    return Windows(by_key, error, shown)
+
+
+def _by_key(table: pa.Table, keys: Sequence[str]) -> Mapping[Any, list[int]]:
+    """The rows of each key."""
+    found: dict[Any, list[int]] = {}
+    columns = (column.to_pylist() for column in plain(table.select(keys)).columns)
+    for row, key in enumerate(zip(*columns, strict=True)):
+        found.setdefault(key, []).append(row)
+    return found
+
+
+def relative_error(true: pa.ChunkedArray, found: pa.ChunkedArray) -> NDArray[np.float64]:
+    """How far off each value is, by the size of the true one; 1 where one of them is null.
+
+    >>> relative_error(pa.chunked_array([[2.0, 0.0, None]]), pa.chunked_array([[3.0, 0.0, 1.0]]))
+    array([0.5, 0. , 1. ])
+    """
+    kind = true.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        same = pc.fill_null(pc.equal(_plain(true), _plain(found)), fill_value=False)
+        same = pc.or_(same, pc.and_(true.is_null(), found.is_null()))
+        return np.where(np.asarray(same), 0.0, 1.0)
+    a, b = (_floats(column) for column in (true, found))
+    size = np.maximum(np.abs(a), np.finfo(float).tiny)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.where(a == b, 0.0, np.abs(a - b) / size)
+    neither = np.isnan(a) & np.isnan(b)
+    return np.asarray(np.where(neither, 0.0, np.where(np.isnan(off), 1.0, off)))
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)

@@ -1,0 +1,93 @@
+"""The goals and the load shedding of a job file: names, or tables of settings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from slackwater.jobs.toml_table import Table
+from slackwater.query.goals import (
+    Deadline,
+    DropRatio,
+    ErrorBound,
+    Goal,
+    InputQuantile,
+    Latency,
+    MaxSlack,
+    NoSlack,
+    Recall,
+    Slack,
+)
+from slackwater.query.shedding import Asked, Harvest, RandomDrop, Shedding, TailDrop
+from slackwater.query.units import TimeUnit, to_units
+
+_SHEDDING: dict[str, type[Shedding]] = {
+    "harvest": Harvest, "random-drop": RandomDrop, "tail-drop": TailDrop,
+}  # fmt: skip
+_NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
+# Goals with options: the key that says which one it is holds the value of its first field.
+_GOALS: dict[str, type[Goal]] = {
+    "recall": Recall,
+    "input_quantile": InputQuantile,
+    "latency": Latency,
+    "drop_ratio": DropRatio,
+    "error_bound": ErrorBound,
+    "deadline": Deadline,
+    "slack": Slack,
+    "synchronize": NoSlack,
+}
+
+
+def goal_of(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
+    """A goal by its name, or a table: ``{recall = 0.95, over = "1 minute"}``."""
+    given = joining.given.get("goal", default)
+    if isinstance(given, str) and given in _NAMED_GOALS:
+        return _NAMED_GOALS[given]
+    kinds = [kind for kind in _GOALS if kind in given] if isinstance(given, dict) else []
+    if kinds == ["deadline", "slack"]:  # a deadline may have a slack
+        kinds = ["deadline"]
+    if len(kinds) != 1:
+        listed = ", ".join(_GOALS)
+        joining.refuse("goal", f'"no-slack", "max-slack" or a table with one of {listed}')
+    [kind] = kinds
+    goal = _GOALS[kind]
+    first, *others = fields(goal)
+    types = {kind: first.type} | {field.name: field.type for field in others}
+    table = Table(f"{joining.where} goal:", given, tuple(types))
+    for name, value in given.items():
+        _check(table, name, str(types[name]), value, unit)
+    options = {name: value for name, value in given.items() if name != kind}
+    made = table.checked(lambda: goal(**{first.name: given[kind]}, **options))
+    if isinstance(made, Recall | InputQuantile | Latency):
+        table.checked(lambda: made.check(unit))
+    return made
+
+
+def shedding_of(joining: Table, unit: TimeUnit) -> Asked:
+    """``"adaptive"``, ``"off"``, or a table of settings with the name of the method."""
+    given = joining.given.get("shed", "off")
+    if given in ("adaptive", "off"):
+        return given  # type: ignore[no-any-return]
+    method = given.get("method", "harvest") if isinstance(given, dict) else None
+    if method not in _SHEDDING:
+        listed = ", ".join(map(repr, _SHEDDING))
+        joining.refuse("shed", f"'adaptive', 'off' or a table with a method: {listed}")
+    kind = _SHEDDING[method]
+    types = {field.name: str(field.type) for field in fields(kind)}
+    table = Table(f"{joining.where} shed:", given, ("method", *types))
+    for name, value in given.items():
+        _check(table, name, types.get(name, ""), value, unit)
+    return table.checked(lambda: kind(**{n: v for n, v in given.items() if n != "method"}))
+
+
+def _check(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> None:
+    """What the goal itself takes for granted: the types of its fields."""
+    if kind == "bool" and not isinstance(value, bool):
+        table.refuse(name, "true or false")
+    if kind == "Duration":
+        table.duration(name, unit)
+    if kind.startswith("tuple"):
+        if not isinstance(value, list) or len(value) != 2:
+            table.refuse(name, "a list of two durations")
+        for duration in value:
+            table.checked(lambda: to_units(duration, unit, name))  # noqa: B023  called at once

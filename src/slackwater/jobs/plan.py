@@ -1,0 +1,140 @@
+"""A job file as Spark sees it: sources, the join, the sink; and what must not change of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from slackwater.errors import SlackwaterError
+from slackwater.jobs.local_spark import explained
+from slackwater.jobs.toml_table import JobFileError
+from slackwater.query.window import WindowQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from slackwater.jobs.job import JobFile, Source
+
+Made = TypeVar("Made")
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+# What a source reads from; its other options may change between two runs.
+_WHAT_IS_READ = ("subscribe", "subscribePattern", "assign", "host", "port")
+
+
+class Planner:
+    """Makes Spark's part of a job; errors name the file and the table."""
+
+    def __init__(self, job: JobFile, spark: SparkSession) -> None:
+        self._job = job
+        self._spark = spark
+        self.frames = {source.name: self._frame(source) for source in job.sources}
+
+    def _frame(self, source: Source) -> DataFrame:
+        where = f"[[stream]] {source.name}:"
+        reader = self._spark.readStream.format(source.format).options(**source.options)
+        if source.schema is not None:
+            reader = self._told(f"{where} schema:", reader.schema, source.schema)
+        frame = self._told(where, reader.load, source.path)
+        if source.select:
+            frame = self._told(f"{where} select:", frame.selectExpr, *source.select)
+        if source.where is not None:
+            frame = self._told(f"{where} where:", frame.where, source.where)
+        return frame
+
+    def joined(self, may_write: bool) -> DataFrame:
+        """What goes to the sink; without `may_write` no directory is made for it."""
+        options = dict(self._job.options)
+        control = Path(options.get("control", "."))
+        if may_write:
+            control.mkdir(parents=True, exist_ok=True)
+        elif not control.exists():
+            del options["control"]
+        joined = self._told("", lambda: self._results(options))
+        if self._job.sink.select:
+            joined = self._told("[sink] select:", joined.selectExpr, *self._job.sink.select)
+        return joined
+
+    def _results(self, options: dict[str, Any]) -> DataFrame:
+        query = self._job.query
+        if isinstance(query, WindowQuery):
+            return query.stream(self.frames[query.streams[0].source], **options)
+        return query.stream(self.frames, **options)
+
+    def start(self, joined: DataFrame) -> StreamingQuery:
+        """Start the query."""
+        job = self._job
+        writer = joined.writeStream.format(job.sink.format).queryName(job.name)
+        writer = writer.options(**job.sink.options)
+        writer = writer.option("checkpointLocation", str(job.checkpoint))
+        if job.sink.partition_by:
+            writer = writer.partitionBy(*job.sink.partition_by)
+        if job.trigger_ms is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{job.trigger_ms} milliseconds")
+        return self._told("[sink]", writer.start, job.sink.path)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What must not change while the checkpoint lives."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        from slackwater.spark.partitioning import Partitioning
+
+        job = self._job
+        partitions = int(str(self._spark.conf.get(PARTITIONS)))
+        shards = 1 if job.query.in_one_place else job.options["shards"] or partitions
+        columns = {}
+        for name, frame in self.frames.items():
+            where = f"[[stream]] {name}:"
+            schema = self._told(where, partial(to_arrow_schema, timezone="UTC"), frame.schema)
+            columns[name] = ", ".join(f"{field.name} {field.type}" for field in schema)
+        return known_before(job) | {
+            "shards": shards,
+            "shuffle_partitions": partitions,
+            "partitioning": str(Partitioning.of(job.query, shards)),
+            "columns": columns,
+        }
+
+    def _told(self, where: str, make: Callable[..., Made], *given: Any) -> Made:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            return make(*given)
+        except (SlackwaterError, PySparkException, Py4JError) as error:
+            words = (f"{self._job.file}:", where, explained(error))
+            raise JobFileError(" ".join(filter(None, words))) from error
+
+
+def known_before(job: JobFile) -> dict[str, Any]:
+    """What must not change, as far as it is known without Spark."""
+    from slackwater.engine.snapshot import described
+
+    told, names = described(job.query, ()), job.query.names
+    for by_stream in ("streams", "columns"):
+        del told[by_stream]
+    return told | {
+        "times": {stream.name: stream.ts for stream in job.query.streams},
+        "windows": dict(zip(names, told.get("windows", [None] * len(names)), strict=True)),
+        "sources": {source.name: _read_by(source) for source in job.sources},
+        "arrival": job.options["arrival"],
+        "at_end": job.options["at_end"],
+        "control": job.options.get("control"),
+    }
+
+
+def settings(job: JobFile, saved: Mapping[str, Any]) -> dict[str, str]:
+    """Spark's settings; the partitions stay as they were, whatever cores this machine has."""
+    partitions = saved.get("shuffle_partitions")
+    kept = {} if partitions is None else {PARTITIONS: str(partitions)}
+    return kept | job.settings
+
+
+def _read_by(source: Source) -> str:
+    """What a source reads, and how."""
+    options = (source.options.get(name) for name in _WHAT_IS_READ)
+    return " ".join(filter(None, (source.format, source.path, *options)))

@@ -1,0 +1,215 @@
+"""What the sink of a job has written: its columns as far as they are known, and its files."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from slackwater.engine.output import LATE
+from slackwater.jobs.job import Sink
+from slackwater.jobs.recordings import FORMATS, data_files, read_table
+from slackwater.jobs.toml_table import JobFileError
+
+_SELECTED = re.compile(r"\s*(?P<what>.+?)(?:\s+as\s+`?(?P<name>\w+)`?)?\s*", re.I | re.S)
+_PLAIN = re.compile(r"`?(\w+)`?")
+_ARITHMETIC: dict[type[ast.operator], Callable[..., Any]] = {
+    ast.Add: pc.add, ast.Sub: pc.subtract, ast.Mult: pc.multiply,
+}  # fmt: skip
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_LOG = "_spark_metadata"  # which files Spark's sink has committed
+_SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
+
+
+# ---- columns
+
+
+class Columns(NamedTuple):
+    """The columns of the output: all names in order, and the true values of those we know."""
+
+    names: list[str]
+    true: pa.Table
+    origin: dict[str, str]  # by column of the results, that of the output which holds it as it is
+    unknown: list[str]  # SQL that only Spark knows
+
+    def named(self, result: str) -> str | None:
+        """What the output calls this column of the results; None: it is not in it."""
+        return self.origin.get(result)
+
+
+def columns_of(sink: Sink, exact: pa.Table, marks_late: bool) -> Columns:
+    """What the select of a sink makes of true results."""
+    available = [*exact.column_names, *([LATE] if marks_late else [])]
+    selected = [
+        (what, alias)
+        for text in sink.select or ("*",)
+        for what, alias in ([(n, n) for n in available] if text.strip() == "*" else [_parsed(text)])
+    ]
+    names, columns, unknown = [], {}, []
+    origin: dict[str, str] = {}
+    for what, name in selected:
+        plain = _PLAIN.fullmatch(what)
+        names.append(name)
+        if plain is not None and plain[1] in available:
+            origin.setdefault(plain[1], name)
+            if plain[1] != LATE:
+                columns[name] = exact.column(plain[1])
+            continue
+        value = _computed(what, exact)
+        if value is None:
+            unknown.append(what)
+        else:
+            columns[name] = value
+    return Columns(names, pa.table(columns), origin, unknown)
+
+
+def _parsed(text: str) -> tuple[str, str]:
+    """An expression and its name; Spark's own name for an expression is the expression."""
+    match = _SELECTED.fullmatch(text)
+    assert match is not None  # it takes any text but an empty one, which the job file refuses
+    plain = _PLAIN.fullmatch(match["what"])
+    return match["what"], match["name"] or (plain[1] if plain else match["what"])
+
+
+def _computed(what: str, table: pa.Table) -> Any | None:
+    """Sums, differences and products of numbers, which mean the same everywhere; else None."""
+
+    def value(node: ast.expr) -> Any:
+        match node:
+            case ast.Name(id=name) if name in table.column_names and _is_number(table, name):
+                return table.column(name)
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                return pa.scalar(number)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                return _ARITHMETIC[type(op)](value(left), value(right))
+        raise SyntaxError
+
+    try:
+        made = value(ast.parse(what, mode="eval").body)
+    except (SyntaxError, ValueError, pa.ArrowException):
+        return None
+    return made if isinstance(made, pa.ChunkedArray) else None
+
+
+def _is_number(table: pa.Table, name: str) -> bool:
+    kind = table.schema.field(name).type
+    return bool(pa.types.is_integer(kind) or pa.types.is_float64(kind))
+
+
+# ---- files
+
+
+def read_output(paths: Sequence[Path], sink: Sink, columns: Columns) -> pa.Table:
+    """The output in files and directories, in the types of the true results."""
+    kinds = {field.name: field.type for field in columns.true.schema}
+    late = columns.named(LATE)
+    if late is not None:
+        kinds[late] = pa.bool_()
+    schema = pa.schema(list(kinds.items()))
+    parts = [
+        _part(file, root, sink, columns.names, schema) for root in paths for file in _files(root)
+    ]
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def _files(root: Path) -> list[Path]:
+    """The files under a path; of those of Spark's file sink, the ones it has committed."""
+    if not root.exists():
+        msg = f"{root} must be the output of the job, a file or a directory that is there"
+        raise JobFileError(msg)
+    if root.is_file():
+        return [root]
+    log = root / _LOG
+    inside = sorted(
+        file
+        for file in data_files(root)
+        if not any(part[0] in "._" for part in file.relative_to(root).parts)
+    )
+    if not log.is_dir():
+        return inside
+    committed = _committed(log)
+    return [file for file in inside if file.name in committed]
+
+
+def _committed(log: Path) -> set[str]:
+    """Names of the files in a sink's log; a compact file has all there was before it."""
+    batches = sorted(
+        (int(file.name.partition(".")[0]), file)
+        for file in log.iterdir()
+        if re.fullmatch(r"\d+(\.compact)?", file.name)
+    )
+    compact = [number for number, file in batches if file.suffix == ".compact"]
+    begin = compact[-1] if compact else -1
+    lines = [
+        json.loads(line)
+        for number, file in batches
+        if number >= begin
+        for line in file.read_text(encoding="utf-8").splitlines()[1:]
+        if line.strip()
+    ]
+    return {unquote(line["path"]).rpartition("/")[2] for line in lines}
+
+
+def _part(file: Path, root: Path, sink: Sink, names: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """One file, with the columns that its directories name."""
+    if file.stat().st_size == 0:
+        return schema.empty_table()
+    form = _SUFFIXES.get(file.suffix, sink.format)
+    if form not in FORMATS:
+        msg = f"{file}: the output must be Parquet, CSV or JSON files, got {form}"
+        raise JobFileError(msg)
+    in_path = dict(
+        part.split("=", 1)
+        for part in (file.relative_to(root).parts[:-1] if root != file else ())
+        if "=" in part
+    )
+    inside = [name for name in names if name not in (in_path or sink.partition_by)]
+    types = {} if form == "parquet" else {n: _text_type(schema, n) for n in inside}
+    try:
+        table = read_table(file, form, types, {**sink.options, **_header(file, form, inside)})
+        return pa.table([_column(table, in_path, field, form) for field in schema], schema=schema)
+    except pa.ArrowException as error:
+        msg = f"{file} is not an output of this job: {str(error).splitlines()[0]}"
+        raise JobFileError(msg) from error
+
+
+def _text_type(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type to read from text; whether times have a zone is seen there."""
+    kind = schema.field(name).type if name in schema.names else None
+    return None if kind is None or pa.types.is_timestamp(kind) else kind
+
+
+def _header(file: Path, form: str, names: Sequence[str]) -> dict[str, str]:
+    """Whether a CSV file begins with its names: what the file says goes before the options."""
+    if form != "csv":
+        return {}
+    with file.open(encoding="utf-8") as lines:
+        first = lines.readline().strip().replace('"', "").split(",")
+    return {"header": "true"} if first == list(names) else {}
+
+
+def _column(table: pa.Table, in_path: dict[str, str], field: pa.Field, form: str) -> pa.Array:
+    if field.name in in_path:
+        text = unquote(in_path[field.name])
+        value = pa.nulls(table.num_rows, pa.string())
+        if text != _NULL:
+            value = pa.array([text] * table.num_rows, pa.string())
+        return value.cast(field.type)
+    if field.name not in table.column_names:
+        if form == "json":  # Spark leaves out what is null
+            return pa.nulls(table.num_rows, field.type)
+        msg = f"there is no column {field.name}, only {', '.join(table.column_names)}"
+        raise pa.ArrowInvalid(msg)
+    column = table.column(field.name).combine_chunks()
+    if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
+        # points in time, whatever zone they are shown in
+        in_unit = column.cast(pa.timestamp(field.type.unit, column.type.tz), safe=False)
+        return in_unit.cast(pa.int64()).cast(field.type)
+    return column.cast(field.type)

@@ -1,0 +1,139 @@
+"""How much a job keeps: rows by rate and time, bytes by their columns.
+
+>>> rates("a=1000/s, b=30/min", ["a", "b"])
+{'a': 1000.0, 'b': 0.5}
+>>> rates("200/s", ["a", "b"])
+{'a': 200.0, 'b': 200.0}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from slackwater.events.log import Log
+from slackwater.jobs.job import JobFile, Source
+from slackwater.jobs.recordings import arrow_types
+from slackwater.jobs.toml_table import JobFileError
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.goals import Slack
+from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.units import to_units
+from slackwater.query.window import WindowQuery
+
+STATE_BY_ROW = 0.37  # bytes in RocksDB by the size of a row: `bench spark`, rows of four numbers
+_TEXT = 20  # bytes of a value whose type does not tell: 16 letters and where they end
+_ENTRY = 16  # bytes of an event in the run of a key
+_SECONDS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+_RATE = re.compile(r"\s*(?:(?P<name>\w+)\s*=)?\s*(?P<n>\d+(?:\.\d+)?)\s*(?:/\s*(?P<per>\w+))?\s*")
+
+
+class Kept(NamedTuple):
+    """What is kept of one stream; times in seconds, None where nobody can know it before."""
+
+    stream: str
+    seconds: float | None  # how long an event is kept, on all shards that have it
+    rows: float | None
+    row_bytes: int | None
+    bookkeeping: int  # bytes beside the row
+    copies: int
+
+    @property
+    def memory(self) -> float | None:
+        """Bytes in the memory of all shards."""
+        if self.rows is None or self.row_bytes is None:
+            return None
+        return self.rows * self.copies * (self.row_bytes + self.bookkeeping)
+
+    @property
+    def state(self) -> float | None:
+        """Bytes in the state of all shards, and so in the checkpoint."""
+        if self.rows is None or self.row_bytes is None:
+            return None
+        return self.rows * self.copies * self.row_bytes * STATE_BY_ROW
+
+
+def rates(text: str, names: Sequence[str]) -> dict[str, float]:
+    """Rows per second, by stream: ``a=1000/s, b=30/min``, or one for all."""
+    found = {}
+    for part in text.split(","):
+        match = _RATE.fullmatch(part)
+        per = match and _SECONDS.get((match["per"] or "s").lower())
+        if not match or not per or (match["name"] or names[0]) not in names:
+            msg = f'--rate must be like "{names[0]}=1000/s" for streams {", ".join(names)}, got '
+            raise JobFileError(msg + repr(part.strip()))
+        for name in [match["name"]] if match["name"] else names:
+            found[name] = float(match["n"]) / per
+    return found
+
+
+def kept(
+    job: JobFile, copies: Sequence[int], per_s: dict[str, float], delay: int | None
+) -> list[Kept]:
+    """What is kept of each stream, if events are at most `delay` late."""
+    return [
+        _kept(job, s, copies[s], per_s.get(name), delay) for s, name in enumerate(job.query.names)
+    ]
+
+
+def _kept(job: JobFile, s: int, copies: int, rate: float | None, delay: int | None) -> Kept:
+    query = job.query
+    per_second = 1000 if query.unit == "ms" else 1_000_000
+    window, beyond = _lengths(query, s, delay)
+    seconds = None
+    if window is not None and beyond is not None:
+        seconds = (window + beyond) / per_second
+    rows = None if rate is None or seconds is None else rate * seconds
+    stream = query.streams[s]
+    if isinstance(query, JoinQuery) and isinstance(stream.window, Tuples):
+        rows = float(stream.window.count)
+    width = row_bytes(job.source_of(stream))
+    return Kept(stream.name, seconds, rows, width, _bookkeeping(query, s), copies)
+
+
+def _lengths(query: Any, s: int, delay: int | None) -> tuple[int | None, int | None]:
+    """The window of a stream, and how long events are kept before and beyond it."""
+    if isinstance(query, WindowQuery):
+        length = query.length
+        held = to_units(query.goal.length, query.unit) if isinstance(query.goal, Slack) else delay
+        return (None if isinstance(length, Tuples) else length), held
+    beyond = query.retained if query.retained is not None else delay
+    if isinstance(query, AggregateQuery):
+        return query.length, beyond
+    waiting = query.slack if isinstance(query.goal, Slack) else delay
+    both = None if beyond is None or waiting is None else beyond + waiting
+    return query.lengths[s], both
+
+
+def _bookkeeping(query: Any, s: int) -> int:
+    """Bytes of an event beside its row: what the log and the window store have of it."""
+    keys = sum(s in key.columns for key in query.keys)
+    name, numbers, vectors = query.names[s], 0, 0
+    if isinstance(query, JoinQuery):
+        lengths = dict(query.streams[s].vectors)
+        read = (
+            [] if query.condition is None else [c for n, c in query.condition.columns if n == name]
+        )
+        vectors = sum(lengths.get(column, 0) for column in read)
+        numbers = sum(column not in lengths for column in read)
+    return Log(max(1, keys), 0, numbers, vectors).bytes_per_event + _ENTRY * max(1, keys)
+
+
+def row_bytes(source: Source) -> int | None:
+    """Bytes of a row by its schema; None: only the source knows its columns."""
+    if source.schema is None:
+        return None
+    types = arrow_types(source.schema)
+    computed = [text for text in source.select if text not in types]
+    names = [n for n in source.select if n in types] if source.select else list(types)
+    return sum(_width(types[name]) for name in names) + _TEXT * len(computed)
+
+
+def _width(kind: pa.DataType | None) -> int:
+    try:
+        return _TEXT if kind is None else max(1, int(kind.bit_width) // 8)
+    except ValueError:  # a text has no width
+        return _TEXT

@@ -1,0 +1,168 @@
+"""Tables of a job file, read key by key: what is wrong is told with file, table and key.
+
+>>> table = Table("job.toml: [job]", {"nmae": "x"}, ("name", "trigger"))
+Traceback (most recent call last):
+slackwater.jobs.toml_table.JobFileError: job.toml: [job] has no key "nmae" (did you mean "name"?); \
+allowed are name, trigger
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn, TypeVar
+
+from slackwater.errors import QueryError, SlackwaterError
+from slackwater.query.units import Duration, TimeUnit, to_units
+
+Made = TypeVar("Made")
+
+
+class JobFileError(SlackwaterError, ValueError):
+    """A job file that cannot be run."""
+
+
+class Table:
+    """One table of a job file.
+
+    Parameters
+    ----------
+    where
+        How errors call it.
+    given
+        What is in it.
+    allowed
+        The keys that it may have; None: any.
+    """
+
+    def __init__(
+        self, where: str, given: dict[str, Any], allowed: Sequence[str] | None = None
+    ) -> None:
+        self.where = where
+        self.given = given
+        if allowed is not None:
+            for key in given:
+                if key not in allowed:
+                    self.unknown(key, allowed)
+
+    # ---- errors
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise an error about this table."""
+        msg = f"{self.where} {what}"
+        raise JobFileError(msg)
+
+    def refuse(self, key: str, allowed: str) -> NoReturn:
+        """Raise: `key` has a value that is not allowed."""
+        self.fail(f"{key} must be {allowed}, got {self.given.get(key)!r}")
+
+    def unknown(self, key: str, known: Sequence[str]) -> NoReturn:
+        """Raise: there is no such key."""
+        near = get_close_matches(key, known, n=1)
+        hint = f' (did you mean "{near[0]}"?)' if near else ""
+        self.fail(f'has no key "{key}"{hint}; allowed are {", ".join(known)}')
+
+    def checked(self, make: Callable[[], Made]) -> Made:
+        """What `make` makes; errors of the query get to know the table."""
+        try:
+            return make()
+        except QueryError as error:
+            msg = f"{self.where} {error}"
+            raise JobFileError(msg) from error
+
+    # ---- tables in it
+
+    def table(self, name: str, allowed: Sequence[str] | None, required: bool = True) -> Table:
+        """The table [name]."""
+        if name not in self.given and required:
+            self.fail(f"needs a table [{name}]")
+        table = self.given.get(name, {})
+        if not isinstance(table, dict):
+            self.fail(f"[{name}] must be one table in single brackets, got {table!r}")
+        return Table(f"{self.where} [{name}]", table, allowed)
+
+    def tables(self, name: str, allowed: Sequence[str], least: int) -> list[Table]:
+        """The tables [[name]], each called by its `name` if it has one."""
+        tables = self.given.get(name, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            self.fail(f"[[{name}]] must be written in double brackets, once per {name}")
+        if len(tables) < least:
+            self.fail(f"needs at least {least} tables [[{name}]], got {len(tables)}")
+        titles = [str(table.get("name", number)) for number, table in enumerate(tables, 1)]
+        return [
+            Table(f"{self.where} [[{name}]] {title}:", table, allowed)
+            for title, table in zip(titles, tables, strict=True)
+        ]
+
+    # ---- values in it
+
+    def text(self, key: str) -> str:
+        """A text that must be there."""
+        if key not in self.given:
+            self.fail(f"needs {key}")
+        return self.text_or(key, "")
+
+    def text_or(self, key: str, default: Made) -> str | Made:
+        """A text, or `default` if it is not there."""
+        value = self.given.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str) or not value.strip():
+            self.refuse(key, "a text")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty if it is not there."""
+        value = self.given.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+            self.refuse(key, "a list of texts")
+        return tuple(value)
+
+    def whole(self, key: str) -> int | None:
+        """A whole number from 1, if it is there."""
+        value = self.given.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            self.refuse(key, "a whole number not below 1")
+        return value
+
+    def choice(self, key: str, allowed: Sequence[str], default: str) -> Any:
+        """One of some words."""
+        value = self.given.get(key, default)
+        if value not in allowed:
+            self.refuse(key, " or ".join(f'"{word}"' for word in allowed))
+        return value
+
+    def duration(self, key: str, unit: TimeUnit) -> Duration | None:
+        """A duration as it was given, if it is there."""
+        value: Duration | None = self.given.get(key)
+        if value is not None:
+            self.checked(lambda: to_units(value, unit, key))
+        return value
+
+    def settings(self, key: str) -> dict[str, str]:
+        """A table of settings of Spark, as text; empty if it is not there.
+
+        TOML reads ``kafka.group.id = 1`` as tables in tables; here it is one name again.
+        """
+        given = self.given.get(key, {})
+        if not isinstance(given, dict):
+            self.refuse(key, "a table")
+        return self.flat(given, key)
+
+    def flat(self, table: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, str]:
+        """Nested tables as dotted names; `key` is where they are, for errors."""
+        found: dict[str, str] = {}
+        for name, value in table.items():
+            dotted = f"{prefix}{name}"
+            if isinstance(value, dict):
+                found |= self.flat(value, key, f"{dotted}.")
+            elif isinstance(value, bool):
+                found[dotted] = str(value).lower()
+            elif isinstance(value, str | int | float):
+                found[dotted] = str(value)
+            else:
+                what = f"{key} {dotted}".lstrip()
+                self.fail(f"{what} must be a text, number or boolean, got {value!r}")
+        return found

@@ -1,0 +1,212 @@
+"""Results that were written or replayed, held against the truth: figures, faults, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from slackwater.engine.output import LATE, RESULT_TS
+from slackwater.jobs.comparison import Matched, matched, windows
+from slackwater.jobs.figures import Line
+from slackwater.jobs.sink_files import Columns
+from slackwater.jobs.toml_table import JobFileError
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.goals import ErrorBound, Recall
+from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.units import to_units
+from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.testing.oracle import Exact
+
+EXAMPLES = 3  # rows that are shown of each fault
+
+
+class Judgement(NamedTuple):
+    """What came of a comparison."""
+
+    lines: list[Line]
+    examples: dict[str, list[dict[str, Any]]]
+    notes: list[str]
+
+
+def judge(query: AnyQuery, exact: Exact, columns: Columns, found: pa.Table) -> Judgement:
+    """Compare `found`, the output in these columns, with the truth."""
+    if isinstance(query, WindowQuery):
+        return _windows(query, columns, found)
+    if isinstance(query, AggregateQuery):
+        return _aggregates(query, columns, found)
+    return _join(query, exact, columns, found)
+
+
+# ---- joins
+
+
+def _join(query: JoinQuery, exact: Exact, columns: Columns, found: pa.Table) -> Judgement:
+    notes = []
+    if columns.unknown:
+        notes.append(f"Only Spark knows what these are; not compared: {', '.join(columns.unknown)}")
+    if not columns.true.num_columns:
+        msg = "no column of the output can be computed without Spark; select one as it is"
+        raise JobFileError(msg)
+    weight = None
+    if query.select == "count":
+        weight = _needed(columns, "n")
+    late_name = columns.named(LATE)
+    late = None if late_name is None else np.asarray(found.column(late_name))
+    if query.late == "emit" and late_name is None and query.select != "count":
+        notes.append("The output does not say which results are late: all count as in time.")
+    compared = matched(columns.true, found.select(columns.true.column_names), late, weight)
+    subset = not query.has_tuple_windows
+    if not subset:
+        notes.append("Windows in tuples: where events are late, results need not be true.")
+    lines = [
+        Line("true results", int(compared.true.sum()), "results"),
+        Line("results in the output", int(compared.found.sum()), "results"),
+        *_faults(compared, "results", subset),
+        *_recalls(query, exact, columns, compared, late is not None),
+    ]
+    return Judgement(lines, compared.examples(EXAMPLES), notes)
+
+
+def _faults(compared: Matched, of: str, subset: bool) -> list[Line]:
+    most = 0 if subset else None
+    return [
+        Line(f"missing {of}", compared.missing, of),
+        Line(f"extra {of}", compared.extra, of, ceiling=most),
+        Line(f"doubled {of}", compared.doubled, of, ceiling=most),
+    ]
+
+
+def _recalls(
+    query: JoinQuery, exact: Exact, columns: Columns, compared: Matched, knows_late: bool
+) -> list[Line]:
+    goal = query.goal
+    target = goal.target if isinstance(goal, Recall) else None
+    lines = []
+    if knows_late:
+        late = int((compared.found - compared.in_time).sum())
+        lines = [
+            Line("late results", late, "results"),
+            Line("recall, late ones too", round(compared.recall, 6), "share"),
+        ]
+    in_time = compared.recall_in_time
+    lines.append(Line("recall in time" if knows_late else "recall", in_time, "share", floor=target))
+    ts = columns.named(RESULT_TS)
+    if ts is None or not isinstance(goal, Recall):
+        return lines
+    p, step = (to_units(length, query.unit, "over") for length in (goal.over, goal.every))
+    recalls = compared.series(ts, query.unit, exact.begin, exact.end, p, step)
+    if len(recalls) == 0:  # the recording is shorter than the period
+        return lines
+    share = float(np.mean(recalls >= goal.target))
+    return [
+        *lines,
+        Line(f"Φ({goal.target:g}) over {goal.over}", round(share, 6), "share"),
+        Line(f"smallest recall over {goal.over}", round(float(recalls.min()), 6), "share"),
+    ]
+
+
+# ---- windows of one stream
+
+
+def _windows(query: WindowQuery, columns: Columns, found: pa.Table) -> Judgement:
+    keys = [_needed(columns, name) for name in (RESULT_TS, *query.by)]
+    values = [name for result in query.select if (name := columns.named(result)) is not None]
+    compared = windows(columns.true, found, keys, values)
+    in_tuples = isinstance(query.length, Tuples)
+    notes = _not_compared([n for n in query.select if columns.named(n) is None])
+    if in_tuples:
+        notes.append("Windows in tuples: where events are dropped, others end in their place.")
+    lines = [
+        Line("true windows", int(compared.matched.true.sum()), "windows"),
+        Line("windows in the output", int(compared.matched.found.sum()), "windows"),
+        *_faults(compared.matched, "windows", not in_tuples),
+        Line("recall", compared.matched.recall, "share"),
+        Line("windows compared", compared.compared, "windows"),
+        Line("windows that differ", compared.wrong.num_rows, "windows"),
+        Line("largest error", round(float(compared.error.max(initial=0)), 6), "share"),
+    ]
+    if isinstance(query.goal, ErrorBound):
+        name = f"windows wrong by at most {query.goal.bound:g}"
+        share = compared.within(query.goal.bound)
+        lines.append(Line(name, share, "share", floor=query.goal.confidence))
+    examples = compared.matched.examples(EXAMPLES)
+    if compared.wrong.num_rows:
+        examples["different"] = compared.wrong.slice(0, EXAMPLES).to_pylist()
+    return Judgement(lines, examples, notes)
+
+
+# ---- aggregates over joined windows
+
+
+def _aggregates(query: AggregateQuery, columns: Columns, found: pa.Table) -> Judgement:
+    keys = [_needed(columns, name) for name in ("window_start", *query.group_columns)]
+    values = [name for result in query.select if (name := columns.named(result)) is not None]
+    flag = _needed(columns, "exact")
+    true = columns.true
+    early = found.filter(pc.invert(found.column(flag)))
+    final = found.filter(found.column(flag))
+    told = matched(true.select(keys), found.select(keys).group_by(keys).aggregate([]))
+    of_early, of_final = (windows(true, rows, keys, values) for rows in (early, final))
+    doubled = of_early.matched.doubled + of_final.matched.doubled
+    lines = [
+        Line("true windows", true.num_rows, "windows"),
+        Line("windows in the output", int(told.found.sum()), "windows"),
+        Line("missing windows", told.missing, "windows"),
+        Line("extra windows", told.extra, "windows", ceiling=0),
+        Line("doubled windows", doubled, "windows", ceiling=0),
+        Line("recall", told.recall, "share"),
+        Line("early answers", early.num_rows, "rows"),
+        Line("error of early answers", round(_mean(of_early.error), 6), "share"),
+        *_coverage(query, columns, early, keys),
+        Line("exact answers", final.num_rows, "rows"),
+        Line("exact answers that differ", of_final.wrong.num_rows, "rows"),
+    ]
+    examples = told.examples(EXAMPLES)
+    for part in (of_early, of_final):
+        for row in part.matched.examples(EXAMPLES).get("doubled", []):
+            examples.setdefault("doubled", []).append(row)
+    if of_final.wrong.num_rows:
+        examples["different"] = of_final.wrong.slice(0, EXAMPLES).to_pylist()
+    return Judgement(lines, examples, _not_compared([n for n in query.select if n not in values]))
+
+
+def _coverage(
+    query: AggregateQuery, columns: Columns, early: pa.Table, keys: Sequence[str]
+) -> list[Line]:
+    """How often the truth lies between low and high."""
+    if not query.compensate:
+        return []
+    inside: list[float] = []
+    for name in query.select:
+        ends = [columns.named(f"{name}_{end}") for end in ("low", "high")]
+        value = columns.named(name)
+        if value is None or None in ends:
+            continue
+        held = early.select([*keys, *ends]).join(columns.true.select([*keys, value]), keys)
+        low, high, true = (held.column(column).to_numpy() for column in (*ends, value))
+        known = ~np.isnan(low)
+        inside += ((low <= true) & (true <= high))[known].tolist()
+    return [Line("intervals that hold the truth", round(_mean(inside), 6), "share")]
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+# ---- columns
+
+
+def _needed(columns: Columns, result: str) -> str:
+    name = columns.named(result)
+    if name is None:
+        msg = f"the output must have {result} as it is, got {', '.join(columns.names)}"
+        raise JobFileError(msg)
+    return name
+
+
+def _not_compared(names: Sequence[str]) -> list[str]:
+    return [f"Not in the output as they are; not compared: {', '.join(names)}"] if names else []

@@ -1,0 +1,1 @@
+"""What a running query reports: one table of metrics, and its formats."""

@@ -1,0 +1,1 @@
+"""What the user requests: frozen, validated, serialisable descriptions; no numpy."""

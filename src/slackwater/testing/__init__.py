@@ -1,0 +1,1 @@
+"""Workloads and oracles that users may use for their own tests."""
