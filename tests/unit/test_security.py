@@ -263,9 +263,6 @@ REVIEWED = {
     ("spark/processor.py", "cloudpickle.dumps"): "a job goes to Spark's workers, as all its code",
     ("spark/processor.py", "cloudpickle.register_pickle_by_value"): "the same",
     ("spark/processor.py", "pickle.loads"): "which read what the driver of this query wrote",
-    ("lab/core_bench.py", "subprocess.run"): "a benchmark starts this Python, without a shell",
-    ("lab/spark_run.py", "subprocess.run"): "the same",
-    ("lab/peers/job.py", "subprocess.run"): "a benchmark starts the Python of another engine",
 }
 
 
