@@ -13,11 +13,9 @@ from slackwater.errors import (
     SnapshotError,
     SparkError,
 )
-from slackwater.query.aggregate import AggregateQuery, Sliding, Tumbling
+from slackwater.query import functions
+from slackwater.query.aggregate import AggregateQuery, aggregate
 from slackwater.query.functions import Aggregate, avg, count, first, last, stddev
-from slackwater.query.functions import largest as max  # noqa: A004  as SQL calls them
-from slackwater.query.functions import smallest as min  # noqa: A004
-from slackwater.query.functions import total as sum  # noqa: A004
 from slackwater.query.goals import (
     Deadline,
     DropRatio,
@@ -29,10 +27,11 @@ from slackwater.query.goals import (
     Recall,
     Slack,
 )
-from slackwater.query.join import JoinQuery, Stream, Tuples
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop, TailDrop
+from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.windows import Sliding, Tumbling, Tuples
 from slackwater.sql import sql
 
 if TYPE_CHECKING:
@@ -66,20 +65,29 @@ __all__ = [
     "Tumbling",
     "Tuples",
     "WindowQuery",
+    "__version__",
+    "aggregate",
     "avg",
     "count",
     "first",
+    "functions",
     "join",
     "last",
-    "max",
-    "min",
     "rejects",
     "results",
     "stddev",
     "sql",
-    "sum",
     "window",
 ]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # reading the metadata of packages takes as long as all the rest
+        from importlib.metadata import version
+
+        return version("slackwater")
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)
 
 
 def results(tagged: DataFrame) -> DataFrame:

@@ -56,7 +56,7 @@ def tables(rows=4_000):
 
 def pair(**options):
     a, b = (sw.Stream(name, ts="ts", window="1 second") for name in "ab")
-    return sw.join(a, b, on="k", **options)
+    return sw.join(a, b, on="k", **{"goal": sw.NoSlack()} | options)
 
 
 @pytest.fixture
@@ -151,7 +151,9 @@ def test_the_period_fits_the_recording():
 def test_what_cannot_be_advised_on_is_said():
     with pytest.raises(QueryError, match="recall must be above 0 and at most 1, got 95"):
         Advisor(pair(), tables(), "arrival", target=95)
-    counted = sw.join(sw.Stream("a", "ts", "9 tuples"), sw.Stream("b", "ts", "1 s"), on="k")
+    counted = sw.join(
+        sw.Stream("a", "ts", sw.Tuples(9)), sw.Stream("b", "ts", "1 s"), on="k", goal=sw.NoSlack()
+    )
     with pytest.raises(QueryError, match="advice needs time windows on all streams"):
         Advisor(counted, tables(), "arrival")
     apart = tables() | {"b": tables()["b"].set_column(1, "k", pa.array(np.full(4_000, 99)))}

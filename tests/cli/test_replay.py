@@ -16,7 +16,7 @@ from slackwater.jobs.toml_table import JobFileError
 
 def pair(**options):
     a, b = (sw.Stream(name, ts="ts", window="1 second") for name in "ab")
-    return sw.join(a, b, on="k", **options)
+    return sw.join(a, b, on="k", **{"goal": sw.NoSlack()} | options)
 
 
 @pytest.fixture

@@ -436,12 +436,12 @@ def aggregate_job(folder, *changes):
 
 def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
     asked = {
-        "select": {"n": sw.count(), "total": sw.sum("a.v")}, "on": "k", "by": "a.k",
-        "goal": sw.Deadline("3 s", after="end", slack="1 s"), "compensate": True, "late": "emit",
+        "select": {"n": sw.count(), "total": sw.functions.sum("a.v")}, "on": "k", "by": "a.k",
+        "deadline": sw.Deadline("3 s", after="end", slack="1 s"), "compensate": True, "late": "emit",
     }  # fmt: skip
     streams = sw.Stream("a", "ts"), sw.Stream("b", "ts")
     query = read_job(aggregate_job(tmp_path)).query
-    assert query == sw.join(*streams, window=sw.Sliding("2 s", "1 s"), **asked)
+    assert query == sw.aggregate(*streams, window=sw.Sliding("2 s", "1 s"), **asked)
     known = known_before(read_job(aggregate_job(tmp_path)))  # what a checkpoint is held against
     assert known["windows"] == {"a": None, "b": None}
     assert known["window"] == "Sliding(length='2 s', slide='1 s')"
@@ -509,8 +509,8 @@ def window_job(folder, *changes):
 def test_a_job_may_be_windows_of_one_stream(tmp_path):
     query = read_job(window_job(tmp_path)).query
     assert query == sw.window(
-        sw.Stream("a", ts="ts"), range="2 seconds", slide="1 second", by="k",
-        select={"n": sw.count(), "most": sw.max("v")}, goal=sw.DropRatio(0.02),
+        sw.Stream("a", ts="ts"), window=sw.Sliding("2 seconds", "1 second"), by="k",
+        select={"n": sw.count(), "most": sw.functions.max("v")}, goal=sw.DropRatio(0.02),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from spark.streams import by_arrival
 
 FILES = 9  # of each stream; below Spark's compaction of its logs, so each batch has its own entry
 
-SELECT = {"n": sw.count(), "total": sw.sum("a.v"), "mean": sw.avg("b.v")}
+SELECT = {"n": sw.count(), "total": sw.functions.sum("a.v"), "mean": sw.avg("b.v")}
 NEAR = "abs(s1.x - s2.x) <= 2"
 CLOCK = "shedding, wall clock"  # the one kind whose runs differ
 
@@ -50,8 +50,7 @@ def vectors():
 def windows():
     query = sw.window(
         sw.Stream("s", ts="ts"),
-        range="2 s",
-        slide="500 ms",
+        window=sw.Sliding("2 s", "500 ms"),
         by="k",
         select={"n": sw.count(), "mean": sw.avg("v"), "first_at": sw.first("arrival")},
         goal=sw.DropRatio(0.05),
@@ -62,7 +61,7 @@ def windows():
 def aggregates(**asked):
     """Sums over three shards: floats, so that the order in which they are added shows."""
     inputs = [sw.Stream(name, ts="ts") for name in "ab"]
-    query = sw.join(
+    query = sw.aggregate(
         *inputs, on="k", select=SELECT, window=sw.Tumbling("500 ms"), late="emit", **asked
     )
     return trial(query, streams(), shards=3)
@@ -76,7 +75,7 @@ def shedding(shed):
     }
     tables = {n: table.append_column("arrival", table["ts"]) for n, table in tables.items()}
     inputs = [sw.Stream(name, "ts", "10 s") for name in tables]
-    return trial(sw.join(*inputs, where=NEAR, shed=shed), tables)
+    return trial(sw.join(*inputs, where=NEAR, shed=shed, goal=sw.NoSlack()), tables)
 
 
 KINDS: dict[str, Callable[[], Trial]] = {

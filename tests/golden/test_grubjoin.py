@@ -51,6 +51,7 @@ def test_figure_3_three_and_two_logical_basic_windows():
     query = sw.join(
         *(sw.Stream(f"s{i}", "ts", 49) for i in (1, 2, 3)),
         shed=sw.Harvest(budget=1e9, every=10**6, basic_window=10),
+        goal=sw.NoSlack(),
     )
     old = pa.table({"ts": np.arange(51, 101)})  # everything in the windows of an event at 100
     new = pa.table({"ts": [100]})
@@ -86,6 +87,7 @@ def test_scores_come_from_one_histogram_per_stream():
     query = sw.join(
         *(sw.Stream(f"s{i}", "ts", 10) for i in (1, 2, 3)),
         shed=sw.Harvest(budget=1e9, basic_window=2, scores="per-stream"),
+        goal=sw.NoSlack(),
     )
     schema = pa.schema({"ts": pa.int64()})
     shed = JoinEngine(query, dict.fromkeys(query.names, schema)).shedder.shed
@@ -132,6 +134,7 @@ def test_only_what_is_near_is_compared_in_a_basic_window_that_is_over():
         *(sw.Stream(name, "ts", 100) for name in "ab"),
         where="abs(a.x - b.x) <= 1",
         shed=sw.Harvest(budget=1e15, every=10**6, basic_window=20),
+        goal=sw.NoSlack(),
     )
     engine = JoinEngine(query, dict.fromkeys("ab", a.schema))
     engine.shedder.shed.number[places.SAMPLE] = 0.0
@@ -150,6 +153,7 @@ def test_what_joined_is_learnt_by_the_age_of_each_member():
         *(sw.Stream(name, "ts", 49) for name in "abc"),
         where="a.x <= b.x and b.x == c.x",
         shed=sw.Harvest(budget=1e15, every=10**6, basic_window=10, index="none"),
+        goal=sw.NoSlack(),
     )
     tables = {
         "a": pa.table({"ts": [0], "x": [1]}),

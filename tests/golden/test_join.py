@@ -72,7 +72,7 @@ def test_icde16_figure_1_the_true_results():
 
 def test_icde16_figure_1_a_join_without_disorder_handling_misses_two_results():
     case = figure_1()
-    results, late = join(case.events, *case.query)
+    results, late = join(case.events, *case.query, goal=sw.NoSlack())
     assert spell(plain(results), FIGURE_1) == ["A1 a2", "B6 b6", "D8 d8"]
     assert [(FIGURE_1[e.arrival], kept) for e, kept in late] == [("C4", True), ("e7", True)]
 
@@ -332,7 +332,9 @@ def test_a_late_event_loses_no_result_with_a_partner_outside_its_own_window():
 def test_a_condition_on_one_stream_holds_whichever_event_comes_last(names, where):
     a, other = pa.table({"ts": [1, 2, 4], "x": [1, 9, 9]}), pa.table({"ts": [3], "x": [0]})
     tables = {name: a if name == "a" else other for name in names}
-    run = sw.join(*(sw.Stream(name, "ts", 10) for name in names), where=where).replay(tables)
+    run = sw.join(
+        *(sw.Stream(name, "ts", 10) for name in names), where=where, goal=sw.NoSlack()
+    ).replay(tables)
     assert run.results["a_ts"].to_pylist() == [2, 4]
     falls = pa.table({"ts": [1, 2, 4], "x": [9, 9, 1]})  # now the last one is out
     run = run.query.replay(tables | {"a": falls})

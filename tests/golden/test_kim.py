@@ -260,7 +260,9 @@ def test_q1_the_largest_reading_of_the_last_30_seconds():
     # each tuple ends the extent (t - 30, t]
     readings = pa.table({"t": [0, 10, 29, 30, 31, 65], "value": [9, 1, 2, 3, 8, 4]})
     query = sw.window(
-        sw.Stream("sensors", ts="t"), range="30 units", select={"most": sw.max("value")}
+        sw.Stream("sensors", ts="t"),
+        window=sw.Sliding(30),
+        select={"most": sw.functions.max("value")},
     )
     assert query.replay(readings).results.to_pydict() == {
         "result_ts": [0, 10, 29, 30, 31, 65],
@@ -275,7 +277,7 @@ def test_q3_the_average_of_the_latest_orders_with_a_drop_ratio():
     )
     query = sw.window(
         sw.Stream("services", order_by="orderID"),
-        range=3,
+        window=sw.Tuples(3),
         select={"avg_time": sw.avg("serviceTime"), "first": sw.first("orderID")},
         goal=sw.Slack(1),
     )
@@ -292,20 +294,21 @@ def test_q3_the_average_of_the_latest_orders_with_a_drop_ratio():
 def test_tumbling_hopping_and_sampled_windows():
     events = pa.table({"t": [1, 5, 9, 10, 14, 27]})
 
-    def ends(range_, slide, **options):
+    def ends(window, **options):
         query = sw.window(
             sw.Stream("s", order_by="t"),
-            range=range_,
-            slide=slide,
+            window=window,
             select={"n": sw.count()},
             **options,
         )
         return [tuple(row.values()) for row in query.replay(events).results.to_pylist()]
 
-    assert ends("10 units", "10 units") == [(10, 3), (20, 2), (30, 1)]  # [0, 10), [10, 20), ...
-    assert ends("10 units", "10 units", bounds="(]") == [(10, 4), (20, 1), (30, 1)]  # (0, 10], ...
-    assert ends("10 units", "5 units") == [(5, 2), (10, 4), (15, 3), (20, 1), (30, 1), (35, 1)]
-    assert ends("2 units", "10 units") == [
-        (10, 1)
-    ]  # [8, 10), [18, 20), [28, 30): most lies between
-    assert ends(3, 2) == [(5, 2), (10, 3), (27, 3)]  # the last three, at every second event
+    assert ends(sw.Sliding(10, 10)) == [(10, 3), (20, 2), (30, 1)]  # [0, 10), [10, 20), ...
+    assert ends(sw.Sliding(10, 10), bounds="(]") == [(10, 4), (20, 1), (30, 1)]  # (0, 10], ...
+    assert ends(sw.Sliding(10, 5)) == [(5, 2), (10, 4), (15, 3), (20, 1), (30, 1), (35, 1)]
+    assert ends(sw.Sliding(2, 10)) == [(10, 1)]  # [8, 10), [18, 20), [28, 30): most lies between
+    assert ends(sw.Tuples(3, slide=2)) == [
+        (5, 2),
+        (10, 3),
+        (27, 3),
+    ]  # the last three, at every second event

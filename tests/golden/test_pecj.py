@@ -31,13 +31,13 @@ def test_the_running_example():
         "k": ["B", "A", "E", "B", "F", "G"],
         "arrival": [9000, 1010, 2010, 3010, 4010, 5010],
     })  # fmt: skip
-    query = sw.join(
+    query = sw.aggregate(
         sw.Stream("r", "t"),
         sw.Stream("s", "t"),
         on="k",
-        select={"n": sw.count(), "total": sw.sum("r.v"), "mean": sw.avg("r.v")},
+        select={"n": sw.count(), "total": sw.functions.sum("r.v"), "mean": sw.avg("r.v")},
         window=sw.Tumbling(6000),
-        goal=sw.Deadline(5100),
+        deadline=5100,
         late="emit",
         unit="us",
     )

@@ -28,7 +28,7 @@ def by_engine(where, holds):
         for name, words in (("a", A), ("b", B))
     }
     streams = [sw.Stream(name, "ts", 0, vectors={"v": 2}) for name in "ab"]
-    results = sw.join(*streams, where=where).replay(tables).results
+    results = sw.join(*streams, where=where, goal=sw.NoSlack()).replay(tables).results
     ways = zip(results["a_way"].to_pylist(), results["b_way"].to_pylist(), strict=True)
     return [f"{a} {b}" for a, b in sorted(ways, key=lambda way: (A.index(way[0]), B.index(way[1])))]
 

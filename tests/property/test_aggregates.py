@@ -48,12 +48,12 @@ def cases(draw):
 
 def query_of(asked, **options):
     streams = (sw.Stream(name, "ts") for name in NAMES[: asked.m])
-    return sw.join(
+    return sw.aggregate(
         *streams,
         on="k",
-        select={"n": sw.count(), "total": sw.sum("a.v"), "mean": sw.avg("a.v")},
+        select={"n": sw.count(), "total": sw.functions.sum("a.v"), "mean": sw.avg("a.v")},
         window=sw.Sliding(asked.length, asked.step),
-        goal=sw.Deadline(asked.deadline, slack=asked.held_back),
+        deadline=sw.Deadline(asked.deadline, slack=asked.held_back),
         retention=asked.retained,
         by="k" if asked.by_key else (),
         late="emit" if asked.emits else "count",

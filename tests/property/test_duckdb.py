@@ -276,9 +276,9 @@ def in_order(rows):
 def test_windows_of_one_stream(check):
     def engine(case):
         bounds = {"bounds": case.bounds} if case.slide and case.kind == "units" else {}
-        slide = case.slide and f"{case.slide} {case.kind}"
+        kind = sw.Sliding if case.kind == "units" else sw.Tuples
         query = window_query(
-            {"range": f"{case.length} {case.kind}", "slide": slide} | bounds,
+            {"window": kind(case.length, case.slide or None)} | bounds,
             sw.Slack(case.distance), case.grouped, FUNCTIONS,
         )  # fmt: skip
         found = query.replay(table_of(case.events, "double")).results

@@ -140,18 +140,26 @@ def windows(draw):
         st.sampled_from(["m", "total", "n"]), st.builds(Aggregate, functions, COLUMNS), min_size=1
     )
     lengths = st.one_of(
-        st.builds("{} units".format, st.integers(1, 99)),
+        st.integers(1, 99),
         st.builds("{} {}".format, st.integers(1, 50), st.sampled_from(UNITS)),
     )
     in_tuples = draw(st.booleans())
-    length = st.builds(sw.Tuples, st.integers(1, 99)) if in_tuples else lengths
+    counts = st.integers(1, 99)
+    windows = (
+        st.builds(sw.Tuples, counts, st.none() | counts)
+        if in_tuples
+        else st.builds(sw.Sliding, lengths, st.none() | lengths)
+    )
     return sw.window(
         sw.Stream(draw(NAMES), draw(COLUMNS), source=draw(st.sampled_from(["", "services"]))),
-        range=draw(length),
-        slide=draw(st.none() | length),
+        window=draw(windows),
         select=draw(select),
         by=draw(st.sampled_from([(), ("px",), ("px", "value")])),
-        goal=draw(st.sampled_from([None, sw.DropRatio(0.1, every=50), sw.Slack(5), sw.MaxSlack()])),
+        goal=draw(
+            st.sampled_from(
+                [None, sw.DropRatio(0.1, every=sw.Tuples(50)), sw.Slack(5), sw.MaxSlack()]
+            )
+        ),
         unit=draw(st.sampled_from(["ms", "us"])),
     )
 
@@ -165,12 +173,12 @@ def aggregates(draw):
     sliding = sw.Sliding(f"{length} minutes", "1 second")
     ends = st.sampled_from(["start", "end"])
     deadlines = st.builds(sw.Deadline, DURATIONS, ends, st.none() | DURATIONS)
-    return sw.join(
+    return sw.aggregate(
         *streams,
         on="k",
-        select={"n": sw.count(), "s": sw.sum(column), "mean": sw.avg(column)},
+        select={"n": sw.count(), "s": sw.functions.sum(column), "mean": sw.avg(column)},
         window=draw(st.sampled_from([sw.Tumbling(f"{length} seconds"), sliding])),
-        goal=draw(deadlines),
+        deadline=draw(deadlines),
         by=draw(st.sampled_from([(), ("k",), (f"{names[0]}.region",)])),
         compensate=draw(st.sampled_from([None, True, False, "aema", "mlp-elbo"])),
         confidence=draw(st.sampled_from([0.95, 0.8])),
@@ -312,7 +320,12 @@ def test_what_the_text_leaves_open_is_given_beside_it():
 
 
 def test_a_function_cannot_be_written_as_sql_and_says_so():
-    query = sw.join(sw.Stream("a", "ts", 1), sw.Stream("b", "ts", 1), where=lambda a, b: a.x < b.x)
+    query = sw.join(
+        sw.Stream("a", "ts", 1),
+        sw.Stream("b", "ts", 1),
+        where=lambda a, b: a.x < b.x,
+        goal=sw.NoSlack(),
+    )
     assert "<the function <lambda>>" in str(query)
     with pytest.raises(SqlError):
         sw.sql(str(query))

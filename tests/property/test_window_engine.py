@@ -25,7 +25,10 @@ GOALS = st.one_of(
         recent=st.integers(1, 9),
     ),
     st.sampled_from(
-        [sw.DropRatio(heartbeat="adaptive", every=5), sw.DropRatio(heartbeat="max-delay")]
+        [
+            sw.DropRatio(heartbeat="adaptive", every=sw.Tuples(5)),
+            sw.DropRatio(heartbeat="max-delay"),
+        ]
     ),
 )
 

@@ -23,8 +23,7 @@ def windows(draw):
     """(options of sw.window, length, slide, tuples, open end)."""
     length, tuples = draw(LENGTHS), draw(st.booleans())
     slide = draw(st.one_of(st.none(), st.just(length), LENGTHS))
-    kind = "tuples" if tuples else "units"
-    options = {"range": f"{length} {kind}", "slide": None if slide is None else f"{slide} {kind}"}
+    options = {"window": sw.Tuples(length, slide) if tuples else sw.Sliding(length, slide)}
     if slide is not None and not tuples:
         options["bounds"] = draw(st.sampled_from(["(]", "[)"]))
     return options, length, slide, tuples, options.get("bounds") == "[)"

@@ -27,12 +27,12 @@ A, B = (sw.Stream(name, ts="ts") for name in "ab")
 
 def query_of(**options):
     asked = {
-        "select": {"n": sw.count(), "total": sw.sum("a.k"), "mean": sw.avg("b.k")},
+        "select": {"n": sw.count(), "total": sw.functions.sum("a.k"), "mean": sw.avg("b.k")},
         "window": sw.Tumbling("500 ms"),
-        "goal": sw.Deadline("600 ms"),
+        "deadline": "600 ms",
         "late": "emit",
     } | options
-    return sw.join(A, B, on="k", **asked)
+    return sw.aggregate(A, B, on="k", **asked)
 
 
 def rows_of(table):

@@ -21,17 +21,30 @@ def exact(query, tables):
 QUERIES = {
     "one key": pair_query(),
     "two keys": sw.join(
-        sw.Stream("a", "ts", "1 s"), sw.Stream("b", "ts", "1 s"), on=["k", "arrival"]
+        sw.Stream("a", "ts", "1 s"),
+        sw.Stream("b", "ts", "1 s"),
+        on=["k", "arrival"],
+        goal=sw.NoSlack(),
     ),
     "theta": sw.join(
-        sw.Stream("a", "ts", "40 ms"), sw.Stream("b", "ts", "40 ms"), where="abs(a.v - b.v) < 0.3"
+        sw.Stream("a", "ts", "40 ms"),
+        sw.Stream("b", "ts", "40 ms"),
+        where="abs(a.v - b.v) < 0.3",
+        goal=sw.NoSlack(),
     ),
-    "cross": sw.join(sw.Stream("a", "ts", "20 ms"), sw.Stream("b", "ts", "30 ms")),
+    "cross": sw.join(
+        sw.Stream("a", "ts", "20 ms"), sw.Stream("b", "ts", "30 ms"), goal=sw.NoSlack()
+    ),
     "function": sw.join(
-        sw.Stream("a", "ts", "40 ms"), sw.Stream("b", "ts", "40 ms"), where=lambda a, b: a.v < b.v
+        sw.Stream("a", "ts", "40 ms"),
+        sw.Stream("b", "ts", "40 ms"),
+        where=lambda a, b: a.v < b.v,
+        goal=sw.NoSlack(),
     ),
     "three streams, a chain": sw.join(
-        *(sw.Stream(name, "ts", "300 ms") for name in "abc"), on=["a.k = b.k", "b.r = c.r"]
+        *(sw.Stream(name, "ts", "300 ms") for name in "abc"),
+        on=["a.k = b.k", "b.r = c.r"],
+        goal=sw.NoSlack(),
     ),
 }
 
@@ -72,7 +85,7 @@ def test_counts_add_up_to_the_number_of_results(spark):
 
 
 def test_tuple_count_windows_run_on_one_shard(spark):
-    a, b = (sw.Stream(name, ts="ts", window="5 tuples") for name in "ab")
+    a, b = (sw.Stream(name, ts="ts", window=sw.Tuples(5)) for name in "ab")
     query, tables = sw.join(a, b, on="k", goal=sw.Slack("10 s")), pair(rows=400)
     inputs = frames(spark, tables)
     expected = replayed(query, tables)

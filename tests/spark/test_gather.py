@@ -20,12 +20,12 @@ def told(job, blobs):
 def test_sums_do_not_depend_on_which_shard_comes_first():
     """Floats are not added up alike in every order, and a repeated task may be another's turn."""
     tables = pair(3_000, keys=100)
-    query = sw.join(
+    query = sw.aggregate(
         *(sw.Stream(name, ts="ts") for name in tables),
         on="k",
-        select={"total": sw.sum("a.v")},
+        select={"total": sw.functions.sum("a.v")},
         window=sw.Tumbling("1 s"),
-        goal=sw.Deadline("3 s"),
+        deadline="3 s",
     )
     schemas = tuple(table.schema for table in tables.values())
     job = Job(query, schemas, Partitioning.of(query, 3), 2, "arrival", None, None)

@@ -277,7 +277,7 @@ def test_results_of_a_hot_key_come_in_bounded_blobs(monkeypatch):
     monkeypatch.setattr("slackwater.spark.shard.PIECE", 2**16)
     rows = {"ts": [1] * 599 + [2], "k": [1] * 600, "v": ["x" * 40] * 600, "arr": range(600)}
     table = pa.table(rows)
-    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
+    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k", goal=sw.NoSlack())
     cluster = Cluster(query, (table.schema, table.schema), 1, flush_at_end=True)
     packed = [
         row

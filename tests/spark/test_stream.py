@@ -131,7 +131,9 @@ def test_a_silent_stream_does_not_hold_back_the_others_for_ever(spark, tmp_path)
     # a: 0 100 ... 2000 2100 ... 4500          b speaks at 100, and after a pause at 4000
     a = [times((0, 1), (100, 1)), times((2000, 1)), times((2100, 1)), times((4500, 1))]
     b = [times((100, 1)), None, None, times((4000, 1), (90, 1))]
-    query = sw.join(sw.Stream("a", "ts", "10 s"), sw.Stream("b", "ts", "10 s"), on="k")
+    query = sw.join(
+        sw.Stream("a", "ts", "10 s"), sw.Stream("b", "ts", "10 s"), on="k", goal=sw.NoSlack()
+    )
     write(tmp_path / "a", a)
     write(tmp_path / "b", [t if t is not None else b[0].slice(0, 0) for t in b])
     joined = query.stream(sources(spark, tmp_path), idle_after="1 s")

@@ -71,7 +71,12 @@ def columns(draw):
     return [kind[0] for kind in kinds], rows
 
 
-QUERY = sw.join(sw.Stream("a", ts="ts", window=10), sw.Stream("b", ts="ts", window=10), on="id")
+QUERY = sw.join(
+    sw.Stream("a", ts="ts", window=10),
+    sw.Stream("b", ts="ts", window=10),
+    on="id",
+    goal=sw.NoSlack(),
+)
 
 
 def frame_of(spark, kinds, rows):

@@ -21,9 +21,9 @@ from spark.streams import (
 
 SELECT = {
     "n": sw.count(),
-    "most": sw.max("k"),
+    "most": sw.functions.max("k"),
     "mean": sw.avg("ts"),
-    "total": sw.sum("k"),
+    "total": sw.functions.sum("k"),
     "first_at": sw.first("arrival"),
 }
 S = sw.Stream("s", ts="ts")
@@ -39,7 +39,11 @@ def rows_of(result):
 
 @pytest.mark.parametrize(
     "options",
-    [{"range": 50}, {"range": "1 second", "slide": "250 ms"}, {"range": "1 s", "slide": "1 s"}],
+    [
+        {"window": sw.Tuples(50)},
+        {"window": sw.Sliding("1 second", "250 ms")},
+        {"window": sw.Tumbling("1 s")},
+    ],
     ids=["tuples", "hopping", "tumbling"],
 )
 def test_one_shard_gives_what_a_replay_gives(spark, tmp_path, options):
@@ -59,7 +63,9 @@ def test_one_shard_gives_what_a_replay_gives(spark, tmp_path, options):
 
 def test_groups_are_spread_over_shards(spark):
     # K is complete from the start, so that no shard drops what another would not.
-    query = sw.window(S, range="1 s", slide="500 ms", by="k", select=SELECT, goal=sw.Slack("1 h"))
+    query = sw.window(
+        S, window=sw.Sliding("1 s", "500 ms"), by="k", select=SELECT, goal=sw.Slack("1 h")
+    )
     data = table()
     expected = rows_of(query.replay(data, arrival="arrival").results)
     for shards in (1, 3):
@@ -69,7 +75,7 @@ def test_groups_are_spread_over_shards(spark):
 
 def test_a_restart_after_every_batch_changes_nothing(spark, tmp_path):
     query = sw.window(
-        S, range="2 s", slide="500 ms", by="k", select=SELECT, goal=sw.DropRatio(0.05)
+        S, window=sw.Sliding("2 s", "500 ms"), by="k", select=SELECT, goal=sw.DropRatio(0.05)
     )
     parts = in_parts(table(), 3)
     write(tmp_path / "calm" / "in", parts)
@@ -84,7 +90,7 @@ def test_a_restart_after_every_batch_changes_nothing(spark, tmp_path):
 
 
 def test_what_was_dropped_can_be_had(spark):
-    query = sw.window(S, range=10, select={"n": sw.count()}, goal=sw.NoSlack())
+    query = sw.window(S, window=sw.Tuples(10), select={"n": sw.count()}, goal=sw.NoSlack())
     data = table(500)
     tagged = query.stream(as_frame(spark, data), arrival="arrival", rejects=True)
     late = sw.rejects(tagged).where("reason = 'late'").count()
@@ -93,13 +99,15 @@ def test_what_was_dropped_can_be_had(spark):
 
 
 def test_numbers_that_are_no_times_have_no_future(spark):
-    query = sw.window(sw.Stream("orders", order_by="ts"), range=10, select={"last": sw.last("ts")})
+    query = sw.window(
+        sw.Stream("orders", order_by="ts"), window=sw.Tuples(10), select={"last": sw.last("ts")}
+    )
     data = table(300)
     far = data.set_column(0, "ts", pc.add(data.column("ts"), 10**17))
     assert query.stream(as_frame(spark, far), arrival="arrival").count() > 0
 
 
 def test_windows_without_groups_are_in_one_place(spark):
-    query = sw.window(S, range=10, select={"n": sw.count()})
+    query = sw.window(S, window=sw.Tuples(10), select={"n": sw.count()})
     with pytest.raises(sw.QueryError, match="windows without groups need all events in one place"):
         query.stream(as_frame(spark, table(10)), shards=2)

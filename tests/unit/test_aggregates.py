@@ -19,12 +19,12 @@ slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled k
 
 
 def asked(**options):
-    return sw.join(
+    return sw.aggregate(
         R, S, on="k",
         **{
-            "select": {"n": sw.count(), "total": sw.sum("r.v")},
+            "select": {"n": sw.count(), "total": sw.functions.sum("r.v")},
             "window": sw.Tumbling(100),
-            "goal": sw.Deadline(100),
+            "deadline": 100,
         } | options,
     )  # fmt: skip
 
@@ -53,12 +53,21 @@ def micro(windows, delay, seed=1, per_window=100, keys=10, rate=None):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"select": {"m": sw.max("r.v")}}, "what has not arrived may hold the extreme value"),
+        (
+            {"select": {"m": sw.functions.max("r.v")}},
+            "what has not arrived may hold the extreme value",
+        ),
         ({"select": {"m": sw.stddev("r.v")}}, "a join is aggregated by count, sum and avg, got st"),
         ({"select": {}}, "aggregates are missing"),
         ({"select": {"n": "count"}}, "select must have aggregates by name, got 'n': 'count'"),
-        ({"select": {"n": sw.sum("v")}}, "named 'stream.column', streams are r, s; got 'v'"),
-        ({"select": {"n": sw.sum("x.v")}}, "named 'stream.column', streams are r, s; got 'x.v'"),
+        (
+            {"select": {"n": sw.functions.sum("v")}},
+            "named 'stream.column', streams are r, s; got 'v'",
+        ),
+        (
+            {"select": {"n": sw.functions.sum("x.v")}},
+            "named 'stream.column', streams are r, s; got 'x.v'",
+        ),
         ({"select": {"exact": sw.count()}}, "more than one column exact"),
         ({"goal": sw.Deadline(0)}, "must be at least 1 ms, or no data can have arrived; got 0"),
         ({"goal": sw.Deadline(-1, after="end")}, "must be at least 0 ms|must be >= 0"),
@@ -83,11 +92,11 @@ def test_what_cannot_be_answered_is_refused(options, message):
 def test_streams_share_one_key_and_have_no_windows():
     select, window, goal = {"n": sw.count()}, sw.Tumbling(10), sw.Deadline(10)
     with pytest.raises(sw.QueryError, match="must name one key that all streams share, got None"):
-        sw.join(R, S, select=select, window=window, goal=goal)
+        sw.aggregate(R, S, select=select, window=window, deadline=goal)
     with pytest.raises(sw.QueryError, match="aggregates have one window= for all streams"):
-        sw.join(sw.Stream("r", "t", 5), S, on="k", select=select, window=window, goal=goal)
+        sw.aggregate(sw.Stream("r", "t", 5), S, on="k", select=select, window=window, deadline=goal)
     with pytest.raises(sw.QueryError, match="need window= and goal="):
-        sw.join(R, S, on="k", select=select)
+        sw.join(R, S, on="k", select=select, goal=sw.NoSlack())
     with pytest.raises(sw.QueryError, match="a deadline is for aggregates"):
         sw.join(sw.Stream("r", "t", 5), sw.Stream("s", "t", 5), on="k", goal=goal)
     with pytest.raises(sw.QueryError, match="after must be one of 'start', 'end', got 'now'"):
@@ -98,7 +107,10 @@ def test_columns_must_be_there_and_numbers():
     tables = micro(2, 5)
     words = {n: t.append_column("word", pa.array(["x"] * t.num_rows)) for n, t in tables.items()}
     for options, message in (
-        ({"select": {"a": sw.sum("r.gone")}}, "stream 'r' has no such column; it has t, k, v"),
+        (
+            {"select": {"a": sw.functions.sum("r.gone")}},
+            "stream 'r' has no such column; it has t, k, v",
+        ),
         ({"select": {"a": sw.avg("s.word")}}, r"avg\(s.word\) takes numbers, got string"),
         ({"by": "s.gone"}, "by names s.gone, but stream 's' has no such column"),
     ):
@@ -156,7 +168,12 @@ def test_groups_add_up_and_nulls_do_not_take_part():
     tables = micro(10, 30, keys=4)
     holes = pc.if_else(pc.equal(tables["r"]["k"], 0), None, tables["r"]["v"])
     tables["r"] = tables["r"].set_column(2, "v", holes)
-    select = {"n": sw.count(), "with": sw.count("r.v"), "total": sw.sum("r.v"), "m": sw.avg("r.v")}
+    select = {
+        "n": sw.count(),
+        "with": sw.count("r.v"),
+        "total": sw.functions.sum("r.v"),
+        "m": sw.avg("r.v"),
+    }
     whole = asked(select=select).replay(tables, "arrival").results.to_pylist()
     parts = asked(select=select, by="k").replay(tables, "arrival").results.to_pylist()
     for row in whole:
@@ -273,9 +290,9 @@ def test_more_streams():
     """Three streams, a sliding window and groups."""
     tables = micro(60, 30)
     tables["q"] = tables["s"]
-    query = sw.join(
+    query = sw.aggregate(
         R, S, sw.Stream("q", "t"), on="k", select={"n": sw.count(), "a": sw.avg("q.v")},
-        window=sw.Sliding(200, 100), goal=sw.Deadline(200), compensate=True, late="emit",
+        window=sw.Sliding(200, 100), deadline=200, compensate=True, late="emit",
     )  # fmt: skip
     run = query.replay(tables, "arrival")
     error, _ = judged(run, skip=20)

@@ -27,7 +27,7 @@ class Disk:
 
     def __init__(self, windows, rows, step=1):
         a, b = (sw.Stream(name, "ts", w) for name, w in zip("ab", windows, strict=True))
-        self.query = sw.join(a, b, on="k")
+        self.query = sw.join(a, b, on="k", goal=sw.NoSlack())
         one = stream(rows, step)
         self.batch, _ = recorded(self.query, {"a": one, "b": one}, "arr")
         self.schemas = schemas(self.query, self.batch)
@@ -129,7 +129,7 @@ def test_a_restored_archive_goes_on_writing_the_same_chunks():
 
 def test_chunks_of_equal_content_are_one_chunk_and_gone_once(monkeypatch):
     monkeypatch.setattr(snapshot, "_CHUNK_BYTES", 65)
-    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
+    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k", goal=sw.NoSlack())
     same, later = pa.table({"ts": [5] * 4, "k": [1] * 4}), pa.table({"ts": [500], "k": [1]})
     archive = Archive(JoinEngine(query, {"a": same.schema, "b": same.schema}))
     names = set()

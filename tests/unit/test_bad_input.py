@@ -20,7 +20,7 @@ GOOD = pa.table({"ts": [1, 2], "k": [1, 1], "x": [1.0, 2.0]})
 
 
 def replay(a, b=GOOD, **options):
-    return sw.join(A, B, **options).replay({"a": a, "b": b})
+    return sw.join(A, B, **{"goal": sw.NoSlack()} | options).replay({"a": a, "b": b})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_data_that_does_not_fit_is_refused_before_anything_runs(table, options, 
 
 
 def test_streams_must_be_the_ones_of_the_query():
-    query = sw.join(A, B)
+    query = sw.join(A, B, goal=sw.NoSlack())
     with pytest.raises(sw.DataError, match="there is no data for stream b; got a"):
         query.replay({"a": GOOD})
     with pytest.raises(sw.DataError, match="there is no stream c; streams are a, b"):
@@ -77,7 +77,9 @@ def test_streams_must_be_the_ones_of_the_query():
 def test_a_row_must_have_arrived():
     bad = GOOD.append_column("arr", pa.array([1, None]))
     with pytest.raises(sw.DataError, match="stream 'b': arrival column 'arr' .* row 1 is not"):
-        sw.join(A, B).replay({"a": GOOD.append_column("arr", [[1, 2]]), "b": bad}, arrival="arr")
+        sw.join(A, B, goal=sw.NoSlack()).replay(
+            {"a": GOOD.append_column("arr", [[1, 2]]), "b": bad}, arrival="arr"
+        )
 
 
 def test_bad_times_and_null_keys_are_counted_with_their_rows():
@@ -137,7 +139,7 @@ def _jit_is_off():
 
 def test_result_columns_must_not_collide():
     a = pa.table({"ts": [1], "b_c": [1]})
-    query = sw.join(sw.Stream("a", "ts", 1), sw.Stream("a_b", "ts", 1))
+    query = sw.join(sw.Stream("a", "ts", 1), sw.Stream("a_b", "ts", 1), goal=sw.NoSlack())
     with pytest.raises(sw.QueryError, match="more than one column a_b_c"):
         query.replay({"a": a, "a_b": pa.table({"ts": [1], "c": [1]})})
 
@@ -166,7 +168,7 @@ def test_empty_streams_give_empty_results():
 def too_far(strict=False):
     """Row 1 of stream a is 1000, where only times up to 10 are believed; row 2 is just that."""
     a = pa.table({"ts": [1, 1000, 10, 2000], "k": [1, 1, 1, None]})
-    query = sw.join(A, B, on="k", strict=strict)
+    query = sw.join(A, B, on="k", strict=strict, goal=sw.NoSlack())
     engine = JoinEngine(query, {"a": a.schema, "b": GOOD.select(["ts", "k"]).schema})
     limits = (np.full(4, 10), np.full(2, 10))
     turns = np.array([0, 0, 0, 0, 1, 1], np.uint8)

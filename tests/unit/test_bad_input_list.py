@@ -29,7 +29,9 @@ def table(ts, **columns):
 
 
 def replay(a, b, arrival=None, **options):
-    return sw.join(A, B, **options).replay({"a": a, "b": b}, arrival=arrival)
+    return sw.join(A, B, **{"goal": sw.NoSlack()} | options).replay(
+        {"a": a, "b": b}, arrival=arrival
+    )
 
 
 def pairs(run):
@@ -114,7 +116,7 @@ def clocks(caplog, a, b, arrival=None, **options):
     """What is said of the columns of two streams with these times."""
     caplog.clear()
     with caplog.at_level(logging.WARNING, "slackwater"):
-        recorded(sw.join(A, B, **options), {"a": a, "b": b}, arrival)
+        recorded(sw.join(A, B, **{"goal": sw.NoSlack()} | options), {"a": a, "b": b}, arrival)
     return [record.getMessage() for record in caplog.records if record.name == "slackwater"]
 
 
@@ -187,7 +189,7 @@ def test_one_hot_event_with_very_many_matches_comes_out_in_bounded_pieces():
     megabyte = 10**6
     a = table(np.zeros(matches, np.int64), k=np.zeros(matches, np.int64))
     b = table([1], k=[0])
-    query = sw.join(A, B, on="k")
+    query = sw.join(A, B, on="k", goal=sw.NoSlack())
     engine = JoinEngine(query, {"a": a.schema, "b": b.schema})
     batch, _ = recorded(query, {"a": a, "b": b}, None)
     rows = 0
@@ -243,14 +245,14 @@ def test_rows_that_arrive_before_they_happen_have_no_delay():
     ],
 )
 def test_a_schema_that_changed_between_snapshot_and_restore_is_refused(field, message):
-    query = sw.join(A, B)
+    query = sw.join(A, B, goal=sw.NoSlack())
     schema = pa.schema({"ts": pa.int64(), "k": pa.int64()})
     saved = JoinEngine(query, {"a": schema, "b": schema}).snapshot()
     changed = {"a": schema, "b": schema.set(1, field)}
     with pytest.raises(sw.SnapshotError, match=f"columns was .*{message}"):
         JoinEngine.restore(saved, query, changed)
     with pytest.raises(sw.SnapshotError, match="streams was .*'b by ts'.*now .*'b by k'"):
-        other = sw.join(A, sw.Stream("b", "k", 10))
+        other = sw.join(A, sw.Stream("b", "k", 10), goal=sw.NoSlack())
         JoinEngine.restore(saved, other, {"a": schema, "b": schema})
 
 

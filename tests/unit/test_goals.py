@@ -278,7 +278,7 @@ class TestLateDegree:
 
     def test_windows_are_counted_in_buckets_of_which_there_is_at_least_one(self):
         # buckets of 10; the 3 tuples of b take 30 units at a rate of .1, and for ever at none
-        streams = sw.Stream("a", "ts", 2), sw.Stream("b", "ts", "3 tuples")
+        streams = sw.Stream("a", "ts", 2), sw.Stream("b", "ts", sw.Tuples(3))
         controller = controller_for(sw.join(*streams, on="k", goal=GOALS["late-degree"]))
         assert controller._windows(np.array([1.0, 0.1])) == (1, 3)
         assert controller._windows(np.array([0.0, 0.0])) == (1, 2**20)  # as long as is looked at

@@ -121,7 +121,7 @@ def test_tiny_limits_change_nothing_in_shards(request):
 
 
 def test_rows_of_the_past_are_forgotten():
-    query = sw.join(sw.Stream("a", "ts", 25), sw.Stream("b", "ts", 25), on="k")
+    query = sw.join(sw.Stream("a", "ts", 25), sw.Stream("b", "ts", 25), on="k", goal=sw.NoSlack())
     tables = {name: table(seed, rows=6000) for seed, name in enumerate("ab")}
     batch, _ = recorded(query, tables, "arr")
     engine = JoinEngine(query, {name: t.schema for name, t in tables.items()})
@@ -149,7 +149,7 @@ def test_stored_events_are_those_that_a_restored_engine_finds(window):
 def test_a_hot_key_comes_out_in_pieces(monkeypatch):
     monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 100)
     a = pa.table({"ts": np.arange(150), "k": [1] * 150})
-    query = sw.join(*(sw.Stream(name, "ts", 1000) for name in "ab"), on="k")
+    query = sw.join(*(sw.Stream(name, "ts", 1000) for name in "ab"), on="k", goal=sw.NoSlack())
     run = query.replay({"a": a, "b": a})
     assert run.results.num_rows == 150 * 150
     assert max(t.num_rows for t in run.output.tables) <= 100

@@ -62,7 +62,9 @@ def test_duckdb_and_our_engine_agree(name, monkeypatch):
 def test_three_streams_and_a_graph_of_keys_as_defined(monkeypatch):
     tables = streams("abc", rows=25)
     query = sw.join(
-        *(sw.Stream(name, ts="ts", window=90) for name in "abc"), on=["a.k = b.k", "b.n = c.n"]
+        *(sw.Stream(name, ts="ts", window=90) for name in "abc"),
+        on=["a.k = b.k", "b.n = c.n"],
+        goal=sw.NoSlack(),
     )
     first, second = both(query, tables, monkeypatch)
     rows = [
@@ -84,11 +86,11 @@ def test_what_duckdb_cannot_say_is_left_to_our_engine():
     nan[0] = float("nan")
     with_nan = tables | {"a": tables["a"].set_column(2, "x", pa.array(nan))}
     plain = [sw.Stream(name, ts="ts", window=40) for name in "ab"]
-    in_tuples = [sw.Stream("a", ts="ts", window="5 tuples"), plain[1]]
+    in_tuples = [sw.Stream("a", ts="ts", window=sw.Tuples(5)), plain[1]]
     for query, given in (
-        (sw.join(*in_tuples, on="k"), tables),
-        (sw.join(*plain, on="k", where="a.x > b.x"), with_nan),
-        (sw.join(*plain, on="k", where=lambda a, b: a.x > b.x), tables),
+        (sw.join(*in_tuples, on="k", goal=sw.NoSlack()), tables),
+        (sw.join(*plain, on="k", where="a.x > b.x", goal=sw.NoSlack()), with_nan),
+        (sw.join(*plain, on="k", where=lambda a, b: a.x > b.x, goal=sw.NoSlack()), tables),
     ):
         assert oracle.exact(query, given).oracle == oracle.EMBEDDED
     with pytest.raises(NotSqlError, match="cosine"):
@@ -96,19 +98,19 @@ def test_what_duckdb_cannot_say_is_left_to_our_engine():
 
 
 ALL = {
-    "n": sw.count(), "x_n": sw.count("x"), "s": sw.sum("n"), "m": sw.avg("x"), "low": sw.min("x"),
-    "high": sw.max("n"), "d": sw.stddev("x"), "f": sw.first("x"), "l": sw.last("n"),
+    "n": sw.count(), "x_n": sw.count("x"), "s": sw.functions.sum("n"), "m": sw.avg("x"), "low": sw.functions.min("x"),
+    "high": sw.functions.max("n"), "d": sw.stddev("x"), "f": sw.first("x"), "l": sw.last("n"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"range": "50 ms", "slide": "50 ms"},
-        {"range": "70 ms", "slide": "30 ms", "by": "k"},
-        {"range": "60 ms", "slide": "20 ms", "bounds": "[)"},
-        {"range": "10 ms", "slide": "40 ms", "by": "k"},
-        {"range": "10 ms", "slide": "40 ms", "bounds": "(]"},
+        {"window": sw.Tumbling("50 ms")},
+        {"window": sw.Sliding("70 ms", "30 ms"), "by": "k"},
+        {"window": sw.Sliding("60 ms", "20 ms"), "bounds": "[)"},
+        {"window": sw.Sliding("10 ms", "40 ms"), "by": "k"},
+        {"window": sw.Sliding("10 ms", "40 ms"), "bounds": "(]"},
     ],
 )
 def test_duckdb_and_our_engine_agree_on_windows(options, monkeypatch):
@@ -122,10 +124,15 @@ def test_duckdb_and_our_engine_agree_on_windows(options, monkeypatch):
 @pytest.mark.parametrize("by", [(), ("a.n",), ("k",)])
 @pytest.mark.parametrize("window", [sw.Tumbling(50), sw.Sliding(60, 25)])
 def test_duckdb_and_our_engine_agree_on_aggregates(window, by, monkeypatch):
-    select = {"all": sw.count(), "c": sw.count("b.x"), "s": sw.sum("a.x"), "m": sw.avg("b.n")}
-    query = sw.join(
+    select = {
+        "all": sw.count(),
+        "c": sw.count("b.x"),
+        "s": sw.functions.sum("a.x"),
+        "m": sw.avg("b.n"),
+    }
+    query = sw.aggregate(
         *(sw.Stream(name, ts="ts") for name in "ab"), on="k", select=select, window=window, by=by,
-        goal=sw.Deadline(50),
+        deadline=50,
     )  # fmt: skip
     first, second = both(query, streams(rows=80), monkeypatch)
     assert first.schema.equals(second.schema)
@@ -138,7 +145,7 @@ def test_duckdb_and_our_engine_agree_on_aggregates(window, by, monkeypatch):
 
 def test_windows_see_all_events_in_order():
     query = sw.window(
-        sw.Stream("a", ts="ts"), range="100 ms", slide="100 ms", select={"n": sw.count()}
+        sw.Stream("a", ts="ts"), window=sw.Tumbling("100 ms"), select={"n": sw.count()}
     )
     table = streams()["a"]
     exact = oracle.exact(query, {"a": table}).table.sort_by("result_ts")
@@ -148,9 +155,9 @@ def test_windows_see_all_events_in_order():
 
 
 def test_aggregates_see_all_events_of_each_window():
-    query = sw.join(
+    query = sw.aggregate(
         *(sw.Stream(name, ts="ts") for name in "ab"), on="k", select={"n": sw.count()},
-        window=sw.Tumbling("100 ms"), goal=sw.Deadline("100 ms"), compensate=True,
+        window=sw.Tumbling("100 ms"), deadline="100 ms", compensate=True,
     )  # fmt: skip
     tables = streams()
     exact = oracle.exact(query, tables).table

@@ -30,10 +30,10 @@ QUERIES = {
     "shedding": sw.join(
         A, B, where="abs(a.x - b.x) < 1", goal=LEARNS, shed=sw.Harvest(budget=2_000, every="1 s")
     ),
-    "window": sw.window(S, range="1 s", select={"n": sw.count()}, goal=sw.DropRatio(0.05)),
-    "aggregate": sw.join(
+    "window": sw.window(S, window=sw.Sliding("1 s"), select={"n": sw.count()}, goal=sw.DropRatio(0.05)),
+    "aggregate": sw.aggregate(
         S, sw.Stream("b", "ts"), on="k", select={"n": sw.count()}, window=sw.Tumbling("1 s"),
-        goal=sw.Deadline("1 s"), compensate=True, late="emit",
+        deadline="1 s", compensate=True, late="emit",
     ),
 }  # fmt: skip
 
@@ -254,10 +254,10 @@ def test_harvest_fractions():
 
 def test_what_aggregates_tell():
     time = pa.timestamp("ms", "UTC")
-    query = sw.join(
+    query = sw.aggregate(
         sw.Stream("r", "t"), sw.Stream("s", "t"), on="k",
         select={"n": sw.count(), "mean": sw.avg("r.v")}, by="r.g", window=sw.Tumbling("1 s"),
-        goal=sw.Deadline("1 s"), late="emit",
+        deadline="1 s", late="emit",
     )  # fmt: skip
     rows = {"t": pa.array([100, 200, 1_500], time), "k": [1, 1, 1], "v": [1.0, 2.0, float("nan")],
             "g": ["x" * 500, "y", "y"], "arrival": pa.array([100, 1_200, 1_600], time)}  # fmt: skip

@@ -80,7 +80,7 @@ def test_results_have_their_time_what_is_listed_and_whether_they_are_late():
 def test_only_columns_that_are_needed_are_kept():
     from slackwater.engine.join import JoinEngine
 
-    query = sw.join(*STREAMS, on="k", where="a.n < b.n", select={"x": "a.x"})
+    query = sw.join(*STREAMS, on="k", where="a.n < b.n", select={"x": "a.x"}, goal=sw.NoSlack())
     engine = JoinEngine(query, {"a": A.schema, "b": A.schema})
     kept = [engine.intake.kept_columns(s) for s in range(2)]
     assert kept == [["ts", "k", "n", "x"], ["ts", "k", "n"]]
@@ -124,21 +124,24 @@ def test_what_cannot_be_selected_is_refused(select, message):
 
 def test_a_sum_that_does_not_fit_is_an_error_and_not_another_number():
     huge = pa.table({"ts": [1], "n": [2**63 - 1]})
-    query = sw.join(*STREAMS, select={"n": "a.n + b.n"})
+    query = sw.join(*STREAMS, select={"n": "a.n + b.n"}, goal=sw.NoSlack())
     with pytest.raises(sw.DataError, match="cannot compute a.n \\+ b.n: overflow"):
         query.replay({"a": huge, "b": huge})
 
 
 def test_vectors_of_several_lengths_have_no_product():
     ragged = pa.table({"ts": [1, 2], "v": [[1.0], [1.0, 2.0]]})
-    query = sw.join(*STREAMS, select={"d": "dot(a.v, b.v)"})
+    query = sw.join(*STREAMS, select={"d": "dot(a.v, b.v)"}, goal=sw.NoSlack())
     with pytest.raises(sw.DataError, match="dot takes vectors of one length without nulls"):
         query.replay({"a": ragged, "b": ragged})
 
 
 def test_two_streams_may_read_one_source():
     query = sw.join(
-        sw.Stream("a", "ts", 10, source="t"), sw.Stream("b", "ts", 10, source="t"), on="k"
+        sw.Stream("a", "ts", 10, source="t"),
+        sw.Stream("b", "ts", 10, source="t"),
+        on="k",
+        goal=sw.NoSlack(),
     )
     once = query.replay({"t": A}).results
     assert once.equals(query.replay({"a": A, "b": A}).results) and once.num_rows > 0

@@ -14,7 +14,7 @@ def joined(a, b, windows=(2, 2), **options):
         "b": pa.table({"ts": [t for t, _ in b], "arr": [r for _, r in b]}),
     }
     streams = [sw.Stream(name, "ts", w) for name, w in zip("ab", windows, strict=True)]
-    return sw.join(*streams, **options).replay(tables, arrival="arr")
+    return sw.join(*streams, **{"goal": sw.NoSlack()} | options).replay(tables, arrival="arr")
 
 
 def test_recall_series_slack_and_latency_by_hand():

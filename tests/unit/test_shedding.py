@@ -30,7 +30,12 @@ slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled k
 
 
 def pair(**options):
-    return sw.join(sw.Stream("a", "ts", 100), sw.Stream("b", "ts", 50), on="k", **options)
+    return sw.join(
+        sw.Stream("a", "ts", 100),
+        sw.Stream("b", "ts", 50),
+        on="k",
+        **{"goal": sw.NoSlack()} | options,
+    )
 
 
 # ---- settings
@@ -56,8 +61,8 @@ def pair(**options):
         (lambda: pair(shed=sw.Harvest(every=0)), "every must be at least 1 ms, got 0"),
         (lambda: pair(shed="often"), "shed must be 'adaptive', 'off' or one of Harvest"),
         (lambda: pair(shed="adaptive", late_probe="window-end"), "needs late_probe='none'"),
-        (lambda: sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", "5 tuples"), on="k",
-                         shed="adaptive"), "needs time windows on all streams"),
+        (lambda: sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", sw.Tuples(5)), on="k",
+                         shed="adaptive", goal=sw.NoSlack()), "needs time windows on all streams"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_refused(make, message):
@@ -337,10 +342,14 @@ def test_joins_by_key_shed_too(select, on):
         for name in "abc"
     }  # fmt: skip
     streams = [sw.Stream(name, "ts", "1 s") for name in "abc"]
-    whole = sw.join(*streams, on=on, select=select).replay(tables).metrics.produced
+    whole = (
+        sw.join(*streams, on=on, select=select, goal=sw.NoSlack()).replay(tables).metrics.produced
+    )
     budget = 2000.0 if select == "count" else 20_000.0
     shed = sw.Harvest(budget=budget, every="1 s")
-    metrics = sw.join(*streams, on=on, select=select, shed=shed).replay(tables).metrics
+    metrics = (
+        sw.join(*streams, on=on, select=select, shed=shed, goal=sw.NoSlack()).replay(tables).metrics
+    )
     assert 0 < metrics.produced < whole
     assert metrics.shedding.throttle < 1.0
     assert metrics.is_balanced
@@ -378,10 +387,10 @@ NEAR = "abs(a.x - b.x) <= 2 and abs(b.x - c.x) <= 2"
 )
 def test_every_kind_of_join_sheds(condition, options):
     streams, tables = [sw.Stream(name, "ts", 400) for name in "abc"], small()
-    whole = sw.join(*streams, **condition).replay(tables).metrics.produced
+    whole = sw.join(*streams, **condition, goal=sw.NoSlack()).replay(tables).metrics.produced
     budget = 200.0 if condition.get("select") == "count" else 2000.0
     shed = sw.Harvest(**{"budget": budget, "every": 100, "sample": 0.4} | options)
-    metrics = sw.join(*streams, **condition, shed=shed).replay(tables).metrics
+    metrics = sw.join(*streams, **condition, shed=shed, goal=sw.NoSlack()).replay(tables).metrics
     assert metrics.is_balanced
     assert 0 < metrics.produced < whole
     assert metrics.shedding.missed_error > 0.0  # some of it was sampled, so some was shed
@@ -404,7 +413,7 @@ def test_what_is_lost_with_late_events_is_estimated_too():
 def test_a_loss_that_is_estimated_is_not_called_exact():
     """B10 comes when the join is at 30. While load is shed, only a sample is looked at: not B10."""
     query = sw.join(*(sw.Stream(name, "ts", 100) for name in "ab"), retention=100,
-                    shed=sw.Harvest(budget=1e15, every=10**6))  # fmt: skip
+                    shed=sw.Harvest(budget=1e15, every=10**6), goal=sw.NoSlack())  # fmt: skip
     tables = {
         "a": pa.table({"ts": [5, 30], "arr": [5, 30]}),
         "b": pa.table({"ts": [30, 10], "arr": [30, 31]}),
@@ -433,7 +442,9 @@ def test_orders_follow_the_selectivities():
     }
     streams = [sw.Stream(name, "ts", 400) for name in "abc"]
     near = "a.x == b.x and a.x == c.x and b.x == c.x"
-    query = sw.join(*streams, where=near, shed=sw.Harvest(budget=1e4, every=200, sample=0.5))
+    query = sw.join(
+        *streams, where=near, shed=sw.Harvest(budget=1e4, every=200, sample=0.5), goal=sw.NoSlack()
+    )
     batch, _ = recorded(query, tables, None)
     engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
     assert engine.shedder.orders == [[1, 2], [0, 2], [0, 1]]
@@ -444,19 +455,23 @@ def test_orders_follow_the_selectivities():
 
 def test_orders_of_up_to_five_streams_may_change_where_results_are_walked():
     streams = [sw.Stream(name, "ts", 400) for name in "abcdef"]
-    five, six = (sw.join(*streams[:n], on="k", shed="adaptive") for n in (5, 6))
+    five, six = (sw.join(*streams[:n], on="k", shed="adaptive", goal=sw.NoSlack()) for n in (5, 6))
     assert may_reorder(five)
     assert not may_reorder(six)
-    assert not may_reorder(sw.join(*streams[:2], on="k", shed="adaptive", select="count"))
-    assert not may_reorder(sw.join(*streams[:2], on="k"))
+    assert not may_reorder(
+        sw.join(*streams[:2], on="k", shed="adaptive", select="count", goal=sw.NoSlack())
+    )
+    assert not may_reorder(sw.join(*streams[:2], on="k", goal=sw.NoSlack()))
 
 
 def test_streams_at_the_ends_of_the_join_tree_are_only_counted():
     """A chain a - b - c: from a, the events of b are walked, and for each those of c counted."""
     streams, chain = [sw.Stream(name, "ts", 400) for name in "abc"], ["a.k = b.k", "b.j = c.j"]
-    leaves = counted(sw.join(*streams, on=chain, select="count"))
+    leaves = counted(sw.join(*streams, on=chain, select="count", goal=sw.NoSlack()))
     assert leaves.tolist() == [[0, 0, 1], [1, 0, 1], [1, 0, 0]]
-    assert not counted(sw.join(*streams, on=chain)).any()  # results are walked as a whole
+    assert not counted(
+        sw.join(*streams, on=chain, goal=sw.NoSlack())
+    ).any()  # results are walked as a whole
 
 
 # ---- the wall clock
@@ -465,7 +480,7 @@ def test_streams_at_the_ends_of_the_join_tree_are_only_counted():
 def test_any_load_is_too_much_for_a_join_that_may_do_nothing():
     streams = [sw.Stream(name, "ts", 400) for name in "abc"]
     shed = sw.Harvest(usage=1e-9, every=100, buffer=50)
-    metrics = sw.join(*streams, where=NEAR, shed=shed).replay(small()).metrics
+    metrics = sw.join(*streams, where=NEAR, shed=shed, goal=sw.NoSlack()).replay(small()).metrics
     assert metrics.shedding.throttle < 0.1
     assert metrics.shedding.backlog > 50
     assert metrics.shed > 0.9 * metrics.arrivals
@@ -534,6 +549,7 @@ def test_a_restart_changes_nothing_where_windows_are_sorted(memory):
         *(sw.Stream(name, "ts", "10 s") for name in tables),
         where="abs(s1.x - s2.x) <= 2",
         shed=sw.Harvest(budget=5_000, memory=memory),
+        goal=sw.NoSlack(),
     )
     batch, _ = recorded(query, tables, "ts")
     whole = fed(query, batch)
@@ -546,6 +562,7 @@ def test_a_sorted_window_is_of_use_where_a_band_links_it():
         *(sw.Stream(name, ts="ts", window=10) for name in "abc"),
         where="abs(a.x - b.x) <= 1 and abs(b.y - c.y) <= 1",
         shed="adaptive",
+        goal=sw.NoSlack(),
     )
     schema = pa.schema([("ts", pa.int64()), ("x", pa.float64()), ("y", pa.float64())])
     engine = JoinEngine(query, dict.fromkeys("abc", schema))

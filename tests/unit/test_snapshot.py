@@ -121,7 +121,9 @@ def test_goal_and_retention_may_change():
 
 
 def test_an_engine_that_failed_in_a_batch_must_be_restored():
-    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), where="1 // a.x > b.x")
+    query = sw.join(
+        sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), where="1 // a.x > b.x", goal=sw.NoSlack()
+    )
     good, bad = (pa.table({"ts": [1, 2, 3], "x": [x, x, x]}) for x in (1, 0))
     engine = JoinEngine(query, {"a": good.schema, "b": good.schema})
     with pytest.raises(sw.ConditionError):
@@ -133,6 +135,6 @@ def test_an_engine_that_failed_in_a_batch_must_be_restored():
 def test_a_batch_of_other_columns_is_refused():
     engine = engine_after_a_batch()
     other = pa.table({"ts": [1], "k": [2]})
-    query = sw.join(sw.Stream("a", "ts", 50), sw.Stream("b", "ts", 50), on="k")
+    query = sw.join(sw.Stream("a", "ts", 50), sw.Stream("b", "ts", 50), on="k", goal=sw.NoSlack())
     with pytest.raises(sw.DataError, match="stream 'a' must have the columns ts int64, k string"):
         engine.feed(recorded(query, {"a": other, "b": other}, None)[0])

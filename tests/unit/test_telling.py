@@ -12,10 +12,10 @@ from slackwater.metrics.progress import lines
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
 JOIN = sw.join(A, B, on="k", goal=sw.Recall(0.9, over="5 s"))
-WINDOW = sw.window(sw.Stream("a", "ts"), range="1 s", slide="1 s", select={"n": sw.count()})
-AGGREGATE = sw.join(
+WINDOW = sw.window(sw.Stream("a", "ts"), window=sw.Tumbling("1 s"), select={"n": sw.count()})
+AGGREGATE = sw.aggregate(
     sw.Stream("a", "ts"), sw.Stream("b", "ts"), on="k", select={"n": sw.count()},
-    window=sw.Tumbling("1 s"), goal=sw.Deadline("1 s"), late="emit",
+    window=sw.Tumbling("1 s"), deadline="1 s", late="emit",
 )  # fmt: skip
 SHEDDING = sw.join(
     A, B, where="abs(a.x - b.x) < 1", goal=sw.Recall(0.9, over="5 s"),

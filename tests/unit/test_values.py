@@ -31,7 +31,7 @@ def test_every_type_of_column_comes_out_as_it_went_in():
     }  # fmt: skip
     a = pa.table(columns)
     b = pa.table({"ts": [1]})
-    query = sw.join(sw.Stream("a", "ts", 10), sw.Stream("b", "ts", 10))
+    query = sw.join(sw.Stream("a", "ts", 10), sw.Stream("b", "ts", 10), goal=sw.NoSlack())
     results = query.replay({"a": a, "b": b}).results
     for name in columns:
         column = results.column(f"a_{name}")
@@ -62,7 +62,7 @@ def test_every_type_of_column_comes_out_as_it_went_in():
 def test_keys_are_equal_by_value_and_null_equals_nothing(left, right):
     a = pa.table({"ts": [1, 1, 1], "k": left, "id": [0, 1, 2]})
     b = pa.table({"ts": [1, 1, 1], "k": right, "id": [0, 1, 2]})
-    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), on="k")
+    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), on="k", goal=sw.NoSlack())
     run = query.replay({"a": a, "b": b})
     pairs = sorted(
         zip(run.results["a_id"].to_pylist(), run.results["b_id"].to_pylist(), strict=True)
@@ -76,7 +76,9 @@ def test_a_composite_key_of_three_columns():
     rows = [(i, i % 2, i // 2 % 2, "uv"[i // 4 % 2]) for i in range(8)]
     a = pa.table({"ts": [0] * 8, "id": [r[0] for r in rows], "p": [r[1] for r in rows],
                   "q": [r[2] for r in rows], "r": [r[3] for r in rows]})  # fmt: skip
-    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), on=["p", "q", "r"])
+    query = sw.join(
+        sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), on=["p", "q", "r"], goal=sw.NoSlack()
+    )
     results = query.replay({"a": a, "b": a}).results
     pairs = zip(results["a_id"].to_pylist(), results["b_id"].to_pylist(), strict=True)
     assert sorted(pairs) == [(i, i) for i in range(8)]
@@ -85,12 +87,12 @@ def test_a_composite_key_of_three_columns():
 def test_result_time_is_a_timestamp_where_the_streams_have_one():
     ts = pa.array([1_500, 2_700], pa.timestamp("us", "UTC"))  # 1.5 ms and 2.7 ms
     a = pa.table({"ts": ts})
-    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0))
+    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), goal=sw.NoSlack())
     results = query.replay({"a": a, "b": a}).results
     assert results.schema.field("result_ts").type == pa.timestamp("ms", "UTC")
     assert results["result_ts"].cast(pa.int64()).to_pylist() == [1, 2]
     assert results["a_ts"].to_pylist() == ts.to_pylist()
-    micro = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), unit="us")
+    micro = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), unit="us", goal=sw.NoSlack())
     assert micro.replay({"a": a, "b": a}).results["result_ts"].cast(pa.int64()).to_pylist() == [
         1_500,
         2_700,
@@ -100,7 +102,7 @@ def test_result_time_is_a_timestamp_where_the_streams_have_one():
 def test_dates_and_seconds_are_times_too():
     a = pa.table({"ts": pa.array([0, 1], pa.date32())})
     b = pa.table({"ts": pa.array([86_400], pa.timestamp("s"))})
-    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0))
+    query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), goal=sw.NoSlack())
     assert query.replay({"a": a, "b": b}).produced().to_pydict() == {
         "result_ts": [86_400_000],
         "n": [1],

@@ -25,7 +25,9 @@ def table(*vectors, kind=PAIRS, **others):
 
 def replay(a, b, where="dot(a.v, b.v) > 0", vectors=None, **options):
     streams = [sw.Stream(name, "ts", 100, vectors=vectors or {}) for name in "ab"]
-    return sw.join(*streams, where=where, **options).replay({"a": a, "b": b})
+    return sw.join(*streams, where=where, **{"goal": sw.NoSlack()} | options).replay(
+        {"a": a, "b": b}
+    )
 
 
 def pairs(run):
@@ -203,7 +205,9 @@ def test_vectors_of_the_past_are_forgotten():
     kind = pa.list_(pa.float64(), length)
     vectors = np.random.default_rng(1).normal(size=(rows, length))
     long = table(*vectors, kind=kind)
-    query = sw.join(*(sw.Stream(name, "ts", 5) for name in "ab"), where="dot(a.v, b.v) > 0")
+    query = sw.join(
+        *(sw.Stream(name, "ts", 5) for name in "ab"), where="dot(a.v, b.v) > 0", goal=sw.NoSlack()
+    )
     batch, _ = recorded(query, {"a": long, "b": long}, None)
     engine = JoinEngine(query, {"a": long.schema, "b": long.schema})
     for part in batch.slices(100):
@@ -214,7 +218,7 @@ def test_vectors_of_the_past_are_forgotten():
 def test_a_snapshot_is_refused_by_a_query_with_vectors_of_another_length():
     def query(length):
         streams = [sw.Stream(name, "ts", 5, vectors={"v": length}) for name in "ab"]
-        return sw.join(*streams, where="dot(a.v, b.v) > 0")
+        return sw.join(*streams, where="dot(a.v, b.v) > 0", goal=sw.NoSlack())
 
     rows = table([1, 2], kind=LISTS)
     schemas = {"a": rows.schema, "b": rows.schema}

@@ -24,8 +24,8 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.report import truth
 from slackwater.errors import QueryError
 from slackwater.kernels.records import I64
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
+from slackwater.query.stream import Stream
 from slackwater.testing.workloads import drifting_streams, soccer, star_streams, zipf_streams
 
 VERSION = 2  # of how datasets are made; another one, other files

@@ -80,8 +80,8 @@ def embedded_demo(seconds: int, seed: int, json: bool) -> None:
 
 
 def _run(name: str, goal: Goal, game: Mapping[str, Any], period_s: int) -> Outcome:
-    from slackwater.query.join import Stream
-    from slackwater.query.joining import join
+    from slackwater.query.join import join
+    from slackwater.query.stream import Stream
 
     query = join(
         Stream("a", ts="ts", window="5 seconds"),

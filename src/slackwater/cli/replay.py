@@ -116,7 +116,7 @@ def _with_goal(recording: Recording, wanted: Any) -> Recording:
 
     query = recording.query
     table = Table("the command line:", {"goal": wanted})
-    made = goal_of(table, query.unit)
+    made = goal_of(table, query.unit, query.goal)
     return recording._replace(query=table.checked(lambda: replace(query, goal=made)))
 
 

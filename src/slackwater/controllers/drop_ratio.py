@@ -129,7 +129,7 @@ class KimController:
     """Moves the offset by the sign of what was dropped too much."""
 
     def __init__(self, goal: DropRatio) -> None:
-        self.every = goal.every
+        self.every = goal.every.count
         self._ratio = goal.ratio
         self._offset = 0
 

@@ -29,7 +29,7 @@ class ErrorController(DropController):
         self._too_often = 1.0 - goal.confidence
         self._judged = 0  # windows since the last step
         self._wrong = 0  # of them
-        super().__init__(goal.every, min(_FIRST * goal.bound, _MOST))
+        super().__init__(goal.every.count, min(_FIRST * goal.bound, _MOST))
 
     def judge(self, errors: F64) -> None:
         """These windows are settled."""

@@ -40,7 +40,8 @@ import numpy as np
 from slackwater.controllers.controller import Interval, RecallSeeker
 from slackwater.kernels.records import BEFORE, F64
 from slackwater.query.goals import Recall
-from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.join import JoinQuery
+from slackwater.query.windows import Tuples
 from slackwater.stats.buckets import BUCKETS, widened
 from slackwater.stats.statistics import Statistics
 

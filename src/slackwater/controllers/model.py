@@ -6,7 +6,8 @@ import numpy as np
 
 from slackwater.kernels import recall as kernels
 from slackwater.kernels.records import F64
-from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.join import JoinQuery
+from slackwater.query.windows import Tuples
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.delays import Delays
 

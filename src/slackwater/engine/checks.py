@@ -15,7 +15,7 @@ from slackwater.errors import DataError, QueryError
 from slackwater.events.batch import check_time_column, flat, is_set, time_in_units
 from slackwater.joins.columns import columns_read
 from slackwater.kernels.records import I64, U8
-from slackwater.query.window import AnyQuery
+from slackwater.query.any_query import AnyQuery
 
 REASONS = ("", "bad time", "null key", "null in where", "too far in the future", "bad vector")
 BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR, BAD_VECTOR = range(1, 6)

@@ -31,9 +31,9 @@ from typing import Any
 from slackwater.engine.base import AnyEngine
 from slackwater.errors import DataError, QueryError
 from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import Recall
 from slackwater.query.units import to_units
-from slackwater.query.window import AnyQuery
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from slackwater.joins.keys import KeyCodes
 from slackwater.joins.projection import Projection
 from slackwater.joins.visit_order import key_columns
 from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
-from slackwater.query.window import AnyQuery
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from slackwater.events.log import Log
 from slackwater.joins.projection import Projection
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
-from slackwater.query.window import AnyQuery
 
 RESULT_TS = "result_ts"
 LATE = "late"

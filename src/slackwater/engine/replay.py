@@ -27,9 +27,10 @@ from slackwater.events.batch import (
 )
 from slackwater.kernels.records import I64
 from slackwater.metrics.counters import Metrics
-from slackwater.query.join import JoinQuery, by_stream
+from slackwater.query.any_query import AnyQuery
+from slackwater.query.join import JoinQuery
+from slackwater.query.stream import by_stream
 from slackwater.query.units import Duration
-from slackwater.query.window import AnyQuery
 
 
 def replay(query: JoinQuery, tables: Mapping[str, Any], arrival: str | None) -> Run:

@@ -29,9 +29,11 @@ from slackwater.engine.window import WindowEngine
 from slackwater.errors import SnapshotError
 from slackwater.kernels.records import BEFORE, I64, NONE, U8
 from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import goal_to_dict
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.query.join import JoinQuery
+from slackwater.query.stream import Stream
+from slackwater.query.window import WindowQuery
 
 _MAGIC = b"SLKW"
 VERSION = 5

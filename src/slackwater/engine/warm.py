@@ -20,13 +20,16 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
 from slackwater.events.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
-from slackwater.query.aggregate import Tumbling
-from slackwater.query.functions import count, largest, stddev, total
-from slackwater.query.goals import Deadline, DropRatio, MaxSlack, Recall, Slack
-from slackwater.query.join import JoinQuery, Stream, Tuples
-from slackwater.query.joining import join
+from slackwater.query.aggregate import aggregate
+from slackwater.query.functions import count, stddev
+from slackwater.query.functions import max as largest
+from slackwater.query.functions import sum as total
+from slackwater.query.goals import DropRatio, MaxSlack, NoSlack, Recall, Slack
+from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop
+from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.windows import Sliding, Tumbling, Tuples
 from slackwater.stats.novelty import Novelty
 
 _CONDITIONS: list[dict[str, Any]] = [{"on": "k"}, {"where": "abs(a.x - b.x) < 1"}]
@@ -47,8 +50,15 @@ def _queries() -> list[JoinQuery]:
     return [
         join(a, b, on="k", goal=Slack(1)),
         join(a, b, where="abs(a.x - b.x) < 1", goal=MaxSlack(), late="emit"),
-        join(a, b, where="cosine(a.v, b.v) > 0.8"),
-        join(a, Stream("b", "ts", Tuples(2)), Stream("c", "ts", 5), on="k", select="count"),
+        join(a, b, where="cosine(a.v, b.v) > 0.8", goal=NoSlack()),
+        join(
+            a,
+            Stream("b", "ts", Tuples(2)),
+            Stream("c", "ts", 5),
+            on="k",
+            select="count",
+            goal=NoSlack(),
+        ),  # fmt: skip
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1)),
         join(a, b, on="k", goal=Recall(0.9, over=4, every=2, granularity=1, model="noneqsel")),
     ]
@@ -56,15 +66,21 @@ def _queries() -> list[JoinQuery]:
 
 def _shed() -> list[JoinQuery]:
     a, b = (Stream(name, "ts", 5) for name in "ab")
-    return [join(a, b, **condition, shed=shed) for condition in _CONDITIONS for shed in _SHEDDING]
+    return [
+        join(a, b, **condition, shed=shed, goal=NoSlack())
+        for condition in _CONDITIONS
+        for shed in _SHEDDING
+    ]
 
 
 def _windows() -> list[WindowQuery]:
     stream = Stream("s", ts="ts")
     select = {"most": largest("x"), "spread": stddev("k")}
     return [
-        window(stream, range=2, by="k", select=select, goal=DropRatio(0.1, every=2)),
-        window(stream, range="4 units", slide="2 units", select=select),
+        window(
+            stream, window=Tuples(2), by="k", select=select, goal=DropRatio(0.1, every=Tuples(2))
+        ),
+        window(stream, window=Sliding(4, 2), select=select),
     ]
 
 
@@ -106,11 +122,11 @@ def _single() -> None:
 def _aggregates() -> None:
     table = pa.table(_ROWS)
     for select in ({"n": count()}, {"n": count(), "sum": total("a.x")}):
-        asked = join(
+        query = aggregate(
             Stream("a", "ts"), Stream("b", "ts"), on="k", select=select, window=Tumbling(4),
-            goal=Deadline(5),
+            deadline=5,
         )  # fmt: skip
-        asked.replay(dict.fromkeys(asked.names, table), "ts")
+        query.replay(dict.fromkeys(query.names, table), "ts")
 
 
 def _hashing(table: pa.Table) -> None:

@@ -80,7 +80,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         yield from self._aggregate(piece)
 
     def _adapt(self, controller: DropController | KimController) -> None:
-        """A period is over: how far back should the heartbeat be from here on?"""
+        """At the end of a period, choose how far back the heartbeat is from here on."""
         stage = self.reorder
         if self.errors is not None and isinstance(controller, ErrorController):
             controller.judge(self.errors.settled(stage.heartbeat - stage.largest))
@@ -241,12 +241,16 @@ def _heartbeat(goal: Goal) -> dict[str, Any]:
     if isinstance(goal, MaxSlack):
         return {"follow": "largest"}
     if isinstance(goal, ErrorBound):
-        return {"recent": goal.recent, "hold": goal.recent, "follow": "twice"}
+        return {"recent": goal.recent.count, "hold": goal.recent.count, "follow": "twice"}
     if not isinstance(goal, DropRatio):
         return {}
-    known: dict[str, Any] = {"heartbeat": goal.heartbeat, "recent": goal.recent, "span": goal.every}
+    known: dict[str, Any] = {
+        "heartbeat": goal.heartbeat,
+        "recent": goal.recent.count,
+        "span": goal.every.count,
+    }
     if goal.heartbeat == "largest":
-        known |= {"follow": "twice" if goal.is_steered else "largest", "hold": goal.recent}
+        known |= {"follow": "twice" if goal.is_steered else "largest", "hold": goal.recent.count}
     return known
 
 
@@ -257,7 +261,7 @@ def _controller(goal: Goal) -> DropController | KimController | None:
         return None
     if goal.heartbeat == "mean":
         return KimController(goal)
-    return DropController(goal.every, goal.ratio)
+    return DropController(goal.every.count, goal.ratio)
 
 
 def _errors(query: WindowQuery) -> Errors:

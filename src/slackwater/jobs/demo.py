@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slackwater.query.goals import Recall
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
+from slackwater.query.stream import Stream
 from slackwater.spark.listener import Lines
 from slackwater.testing.workloads import WorkloadError, uniform_keys
 

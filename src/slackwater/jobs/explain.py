@@ -10,7 +10,8 @@ from typing import Any
 from slackwater.engine.snapshot import MAY_CHANGE
 from slackwater.jobs.job import JobFile, Source
 from slackwater.jobs.plan import known_before
-from slackwater.query.aggregate import AggregateQuery, Tumbling
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import (
     Deadline,
     DropRatio,
@@ -22,9 +23,11 @@ from slackwater.query.goals import (
     Recall,
     Slack,
 )
-from slackwater.query.join import JoinQuery, Stream, Tuples
+from slackwater.query.join import JoinQuery
 from slackwater.query.shedding import Harvest
-from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.query.stream import Stream
+from slackwater.query.window import WindowQuery
+from slackwater.query.windows import Tumbling, Tuples, Window
 from slackwater.spark.partitioning import Partitioning
 
 Section = tuple[str, list[str]]
@@ -98,6 +101,13 @@ def _stream(query: AnyQuery, stream: Stream, source: Source) -> str:
     return f"{stream.name}: {source.format}{where}, in time by {stream.ts}{reach}{sql}."
 
 
+def _length_and_slide(window: Window) -> tuple[str, str | None]:
+    if isinstance(window, Tuples):
+        return f"{window.count} tuples", None if window.slide is None else f"{window.slide} tuples"
+    slide = window.length if isinstance(window, Tumbling) else window.slide
+    return _length(window.length), None if slide is None else _length(slide)
+
+
 def _length(window: Any) -> str:
     return f"{window.count} tuples" if isinstance(window, Tuples) else str(window)
 
@@ -138,9 +148,10 @@ def _where(query: JoinQuery) -> list[str]:
 
 def _indexes(query: AnyQuery) -> list[str]:
     if isinstance(query, WindowQuery):
-        ends = "at each event" if query.step is None else f"each {_length(query.slide)}"
+        length, slide = _length_and_slide(query.window)
+        ends = "at each event" if slide is None else f"each {slide}"
         ring = "A ring of its events, as two stacks: an event is moved once, no window is scanned."
-        return [f"{_length(query.range)} long, ending {ends}, bounds {query.bounds}.", ring]
+        return [f"{length} long, ending {ends}, bounds {query.bounds}.", ring]
     if isinstance(query, AggregateQuery):
         kind = (
             "side by side" if isinstance(query.window, Tumbling) else f"each {query.window.slide}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from slackwater.jobs.toml_table import Table
 from slackwater.query.goals import (
@@ -20,6 +20,9 @@ from slackwater.query.goals import (
 )
 from slackwater.query.shedding import Asked, Harvest, RandomDrop, Shedding, TailDrop
 from slackwater.query.units import TimeUnit, to_units
+from slackwater.query.windows import length_of_text
+
+Default = TypeVar("Default", bound=Goal | None)
 
 _SHEDDING: dict[str, type[Shedding]] = {
     "harvest": Harvest, "random-drop": RandomDrop, "tail-drop": TailDrop,
@@ -38,9 +41,11 @@ _GOALS: dict[str, type[Goal]] = {
 }
 
 
-def goal_of(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
+def goal_of(joining: Table, unit: TimeUnit, default: Default) -> Goal | Default:
     """A goal by its name, or a table: ``{recall = 0.95, over = "1 minute"}``."""
-    given = joining.given.get("goal", default)
+    if "goal" not in joining.given:
+        return default
+    given = joining.given["goal"]
     if isinstance(given, str) and given in _NAMED_GOALS:
         return _NAMED_GOALS[given]
     kinds = [kind for kind in _GOALS if kind in given] if isinstance(given, dict) else []
@@ -54,13 +59,31 @@ def goal_of(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
     first, *others = fields(goal)
     types = {kind: first.type} | {field.name: field.type for field in others}
     table = Table(f"{joining.where} goal:", given, tuple(types))
-    for name, value in given.items():
-        _check(table, name, str(types[name]), value, unit)
-    options = {name: value for name, value in given.items() if name != kind}
-    made = table.checked(lambda: goal(**{first.name: given[kind]}, **options))
+    values = {
+        name: _checked(table, name, str(types[name]), value, unit) for name, value in given.items()
+    }
+    values[first.name] = values.pop(kind)
+    made = table.checked(lambda: goal(**values))
     if isinstance(made, Recall | InputQuantile | Latency):
         table.checked(lambda: made.check(unit))
     return made
+
+
+def deadline_of(aggregates: Table, unit: TimeUnit) -> Deadline:
+    """``"12 s"``, or a table: ``{limit = "2 s", after = "end"}``."""
+    if "deadline" not in aggregates.given:
+        aggregates.fail("needs deadline")
+    given = aggregates.given["deadline"]
+    if not isinstance(given, dict):
+        aggregates.duration("deadline", unit)
+        return aggregates.checked(lambda: Deadline(given))
+    types = {field.name: str(field.type) for field in fields(Deadline)}
+    table = Table(f"{aggregates.where} deadline:", given, tuple(types))
+    if "limit" not in given:
+        table.fail("needs limit")
+    for name, value in given.items():
+        _checked(table, name, types[name], value, unit)
+    return table.checked(lambda: Deadline(**given))
 
 
 def shedding_of(joining: Table, unit: TimeUnit) -> Asked:
@@ -76,18 +99,19 @@ def shedding_of(joining: Table, unit: TimeUnit) -> Asked:
     types = {field.name: str(field.type) for field in fields(kind)}
     table = Table(f"{joining.where} shed:", given, ("method", *types))
     for name, value in given.items():
-        _check(table, name, types.get(name, ""), value, unit)
+        _checked(table, name, types.get(name, ""), value, unit)
     return table.checked(lambda: kind(**{n: v for n, v in given.items() if n != "method"}))
 
 
-def _check(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> None:
-    """What the goal itself takes for granted: the types of its fields."""
+def _checked(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> Any:
+    """The value of a field, if it is of the type that the goal itself takes for granted."""
     if kind == "bool" and not isinstance(value, bool):
         table.refuse(name, "true or false")
-    if kind == "Duration":
+    if kind.startswith("Duration"):
         table.duration(name, unit)
     if kind.startswith("tuple"):
         if not isinstance(value, list) or len(value) != 2:
             table.refuse(name, "a list of two durations")
         for duration in value:
             table.checked(lambda: to_units(duration, unit, name))  # noqa: B023  called at once
+    return length_of_text(value) if kind == "Tuples" else value

@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from slackwater.errors import QueryError
-from slackwater.jobs.goal import goal_of, shedding_of
+from slackwater.jobs.goal import deadline_of, goal_of, shedding_of
 from slackwater.jobs.sql_file import tables_of
 from slackwater.jobs.toml_table import JobFileError, Table
-from slackwater.query.aggregate import AggregateQuery, Sliding, Tumbling
+from slackwater.query.aggregate import AggregateQuery, aggregate
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.functions import Aggregate, Function
-from slackwater.query.join import JoinQuery, Stream, Tuples
-from slackwater.query.joining import join
+from slackwater.query.goals import DropRatio
+from slackwater.query.join import JoinQuery, join
+from slackwater.query.stream import Stream
 from slackwater.query.units import TimeUnit, to_units
-from slackwater.query.window import AnyQuery, WindowQuery, window
+from slackwater.query.window import WindowQuery, window
+from slackwater.query.windows import Tumbling, Tuples, Window, length_of_text, sliding_window
 from slackwater.sql import sql
 
 AVAILABLE_NOW = "available-now"
@@ -34,7 +37,11 @@ _JOB = (
 )  # fmt: skip
 _JOIN = tuple(field.name for field in fields(JoinQuery) if field.name != "streams")
 _WINDOW = tuple(field.name for field in fields(WindowQuery) if field.name != "streams")
-_AGGREGATES = tuple(field.name for field in fields(AggregateQuery) if field.name != "streams")
+_AGGREGATES = tuple(
+    "deadline" if field.name == "goal" else field.name
+    for field in fields(AggregateQuery)
+    if field.name != "streams"
+)
 _STREAM = (
     "name", "ts", "window", "vectors", "format", "schema", "path", "options", "select", "where",
 )  # fmt: skip
@@ -238,9 +245,11 @@ def _query(joining: Table, streams: Sequence[Stream], unit: TimeUnit) -> JoinQue
     select = joining.given.get("select")
     if isinstance(select, dict) and any(map(_is_aggregate, select.values())):
         joining.refuse("select", '"*", "count" or columns; aggregates are for [aggregate]')
-    given = joining.given | {"goal": goal_of(joining, unit), "shed": shedding_of(joining, unit)}
-    made: JoinQuery = joining.checked(lambda: join(*streams, **given))
-    return made
+    given = joining.given | {
+        "goal": goal_of(joining, unit, None),
+        "shed": shedding_of(joining, unit),
+    }
+    return joining.checked(lambda: join(*streams, **given))
 
 
 def _is_aggregate(how: Any) -> bool:
@@ -252,41 +261,46 @@ def _is_aggregate(how: Any) -> bool:
 def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
     if len(streams) > 1:
         asked.fail(f"takes one [[stream]], got {len(streams)}")
-    if "range" not in asked.given:
-        asked.fail("needs range")
     given = asked.given | {
+        "window": _windows(asked, unit),
         "select": _select(asked),
-        "goal": goal_of(asked, unit, default={"drop_ratio": 0.0}),
+        "goal": goal_of(asked, unit, DropRatio()),
     }
     return asked.checked(lambda: window(streams[0], **given))
 
 
 def _aggregates(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> AggregateQuery:
-    for name in ("window", "goal"):
-        if name not in asked.given:
-            asked.fail(f"needs {name}")
     asked.duration("retention", unit)
     given = asked.given | {
         "select": _select(asked),
         "window": _windows(asked, unit),
-        "goal": goal_of(asked, unit),
+        "deadline": deadline_of(asked, unit),
     }
-    made: AggregateQuery = asked.checked(lambda: join(*streams, **given))
-    return made
+    return asked.checked(lambda: aggregate(*streams, **{"on": None} | given))
 
 
-def _windows(asked: Table, unit: TimeUnit) -> Tumbling | Sliding:
-    """``"10 ms"``, or ``{length = "10 s", slide = "1 s"}``."""
+def _windows(asked: Table, unit: TimeUnit) -> Window:
+    """``"10 s"``: side by side; ``"100 tuples"``; or ``{length = "30 s", slide = "10 s"}``."""
+    if "window" not in asked.given:
+        asked.fail("needs window")
     given = asked.given["window"]
     if not isinstance(given, dict):
-        asked.duration("window", unit)
-        return Tumbling(given)
+        length = _length(asked, "window", unit)
+        return length if isinstance(length, Tuples) else Tumbling(length)
     table = Table(f"{asked.where} window:", given, ("length", "slide"))
-    for name in ("length", "slide"):
-        if name not in given:
-            table.fail(f"needs {name}")
+    if "length" not in given:
+        table.fail("needs length")
+    slide = _length(table, "slide", unit) if "slide" in given else None
+    length = _length(table, "length", unit)
+    return table.checked(lambda: sliding_window(length, slide))
+
+
+def _length(table: Table, name: str, unit: TimeUnit) -> Any:
+    """``"10 s"``, ``"100 tuples"``, or a number of units."""
+    length = length_of_text(table.given[name])
+    if not isinstance(length, int | Tuples):
         table.duration(name, unit)
-    return Sliding(**given)
+    return length
 
 
 def _select(asked: Table) -> dict[str, Aggregate]:
@@ -314,13 +328,11 @@ _QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {
 
 def _stream(table: Table, unit: TimeUnit, joins: bool) -> Stream:
     name, ts = table.text("name"), table.text("ts")
-    reach, vectors = table.given.get("window"), table.given.get("vectors", {})
-    if joins and reach is None:
+    vectors = table.given.get("vectors", {})
+    if joins and "window" not in table.given:
         table.fail("needs window")
-    stream = table.checked(lambda: Stream(name, ts, reach, vectors=vectors))
-    if not isinstance(stream.window, Tuples):
-        table.duration("window", unit)
-    return stream
+    window = _length(table, "window", unit) if "window" in table.given else None
+    return table.checked(lambda: Stream(name, ts, window, vectors=vectors))
 
 
 def _source(table: Table, base: Path) -> Source:

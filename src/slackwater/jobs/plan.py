@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from slackwater.errors import SlackwaterError
 from slackwater.jobs.local_spark import explained
 from slackwater.jobs.toml_table import JobFileError
-from slackwater.query.window import WindowQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,10 +58,7 @@ class Planner:
         return joined
 
     def _results(self, options: dict[str, Any]) -> DataFrame:
-        query = self._job.query
-        if isinstance(query, WindowQuery):
-            return query.stream(self.frames[query.streams[0].source], **options)
-        return query.stream(self.frames, **options)
+        return self._job.query.stream(self.frames, **options)
 
     def start(self, joined: DataFrame) -> StreamingQuery:
         """Start the query."""

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from slackwater.jobs.job import JobFile, Source, read_job
 from slackwater.jobs.toml_table import JobFileError
-from slackwater.query.join import Stream, by_stream
-from slackwater.query.joining import join
-from slackwater.query.window import AnyQuery
+from slackwater.query.any_query import AnyQuery
+from slackwater.query.join import join
+from slackwater.query.stream import Stream, by_stream
 
 FORMATS = ("parquet", "csv", "json")
 _TYPES = {

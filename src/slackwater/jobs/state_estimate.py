@@ -20,9 +20,10 @@ from slackwater.jobs.recordings import arrow_types
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Slack
-from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
 from slackwater.query.window import WindowQuery
+from slackwater.query.windows import Tuples
 
 STATE_BY_ROW = 0.37  # bytes in RocksDB by the size of a row: `bench spark`, rows of four numbers
 _TEXT = 20  # bytes of a value whose type does not tell: 16 letters and where they end

@@ -15,10 +15,12 @@ from slackwater.jobs.figures import Line
 from slackwater.jobs.sink_files import Columns
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import ErrorBound, Recall
-from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
-from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.query.window import WindowQuery
+from slackwater.query.windows import Tuples
 from slackwater.testing.oracle import Exact
 
 EXAMPLES = 3  # rows that are shown of each fault

@@ -20,9 +20,10 @@ from slackwater.errors import QueryError
 from slackwater.events.batch import flat, is_set, offsets
 from slackwater.kernels import vectors as kernels
 from slackwater.kernels.records import F64, I64
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.expression import VECTOR_FUNCTIONS, Column, VectorCall
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.window import AnyQuery
+from slackwater.query.join import JoinQuery
+from slackwater.query.stream import Stream
 
 _MATRICES = ("ints", "floats")
 _ON_VECTORS = f"{', '.join(VECTOR_FUNCTIONS[:-1])} and {VECTOR_FUNCTIONS[-1]}"

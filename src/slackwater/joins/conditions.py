@@ -27,7 +27,8 @@ from slackwater.joins.visit_order import steps_from
 from slackwater.kernels import vectors as kernels
 from slackwater.kernels.records import EVENT, NONE
 from slackwater.query.expression import Column, VectorCall
-from slackwater.query.join import JoinQuery, Stream
+from slackwater.query.join import JoinQuery
+from slackwater.query.stream import Stream
 
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits; None: all pass
 Sites = dict[tuple[frozenset[int], int], int]

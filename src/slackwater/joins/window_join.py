@@ -41,7 +41,8 @@ from slackwater.kernels.records import (
     Shed,
     Store,
 )
-from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.join import JoinQuery
+from slackwater.query.windows import Tuples
 
 _RESULTS_AT_ONCE = 2**16
 _SMALLEST_STORE = 4096

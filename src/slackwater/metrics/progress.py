@@ -27,10 +27,11 @@ from slackwater.events.batch import Batch
 from slackwater.metrics.counters import Metrics, StreamMetrics
 from slackwater.metrics.picture import picture
 from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import Recall, goal_to_dict
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import Duration, TimeUnit, to_units
-from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.query.window import WindowQuery
 
 Line = dict[str, Any]
 

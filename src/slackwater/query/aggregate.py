@@ -1,12 +1,13 @@
-"""What was asked of joined streams: windows, aggregates over the join of each, and a deadline.
+"""Aggregates over the join of each window, reported at a deadline.
 
->>> from slackwater.query.functions import count, total
->>> query = AggregateQuery(
-...     (Stream("r", ts="time"), Stream("s", ts="time")),
+>>> from slackwater.query.functions import count, sum
+>>> query = aggregate(
+...     Stream("r", ts="time"),
+...     Stream("s", ts="time"),
 ...     on="k",
-...     select={"n": count(), "volume": total("r.v")},
+...     select={"n": count(), "volume": sum("r.v")},
 ...     window=Tumbling("10 ms"),
-...     goal=Deadline("12 ms"),
+...     deadline="12 ms",
 ...     compensate=True,
 ... )
 >>> query.length, query.step, query.deadline_of(20)
@@ -17,20 +18,20 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
+from slackwater.query.base import Query
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Deadline, Goal, goal_from_dict, goal_to_dict
-from slackwater.query.join import MOST_STREAMS, Stream, check_streams
-from slackwater.query.keys import Key, keys_of
+from slackwater.query.keys import Key, On, keys_of
+from slackwater.query.stream import MOST_STREAMS, Stream, check_streams, named_inputs
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.windows import Sliding, Tumbling, window_from_dict, window_to_dict
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from slackwater.engine.aggregate_replay import AggregateRun
 
 Compensation = Literal["delays", "aema", "svi", "mlp", "mlp-elbo"]
@@ -42,23 +43,8 @@ _OWN_COLUMNS = ("window_start", "window_end", "completeness", "exact")
 
 
 @dataclass(frozen=True)
-class Tumbling:
-    """Windows side by side."""
-
-    length: Duration
-
-
-@dataclass(frozen=True)
-class Sliding:
-    """Windows of some length, one each `slide`."""
-
-    length: Duration
-    slide: Duration
-
-
-@dataclass(frozen=True)
-class AggregateQuery:
-    """Aggregates over the join of each window; made by `join`, which documents the options."""
+class AggregateQuery(Query):
+    """Aggregates over the join of each window; made by `aggregate`, which documents the options."""
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None
@@ -87,7 +73,7 @@ class AggregateQuery:
             msg = f"window must be a Tumbling or a Sliding, got {window!r}"
             raise QueryError(msg)
         if not isinstance(self.goal, Deadline):
-            msg = f"the goal of aggregates over a join must be a Deadline, got {self.goal!r}"
+            msg = f"aggregates over a join have a Deadline, deadline='12 s', got {self.goal!r}"
             raise QueryError(msg)
         self.goal.check(self.unit)
         self._check_choices()
@@ -117,8 +103,8 @@ class AggregateQuery:
             raise QueryError(msg)
 
     def _check_windows(self) -> None:
-        if self.length < 1 or self.step < 1:
-            msg = f"a window must be at least 1 {self.unit} long, got {self.window}"
+        if isinstance(self.window, Sliding) and self.window.slide is None:
+            msg = f"the sliding windows of a join need a slide, got {self.window}"
             raise QueryError(msg)
         if self.step > self.length:
             msg = f"slide must not be longer than the window, got {self.window}"
@@ -172,11 +158,6 @@ class AggregateQuery:
     # ---- the same in numbers of the time unit
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the streams, in order."""
-        return tuple(stream.name for stream in self.streams)
-
-    @property
     def in_one_place(self) -> bool:
         """Keys may be spread: what they give is added up."""
         return False
@@ -212,14 +193,14 @@ class AggregateQuery:
     @property
     def length(self) -> int:
         """How long a window is."""
-        return to_units(self.window.length, self.unit, "window")
+        return self.window.in_units(self.unit)[0]
 
     @property
     def step(self) -> int:
         """From the start of a window to the next."""
-        if isinstance(self.window, Tumbling):
-            return self.length
-        return to_units(self.window.slide, self.unit, "slide")
+        step = self.window.in_units(self.unit)[1]
+        assert step is not None
+        return step
 
     @property
     def deadline(self) -> int:
@@ -229,7 +210,7 @@ class AggregateQuery:
         return limit if self.goal.after == "start" else self.length + limit
 
     def deadline_of(self, start: int) -> int:
-        """When the window that begins at `start` is told."""
+        """Return the arrival time at which the window that begins at `start` is reported."""
         return start + self.deadline
 
     @property
@@ -246,11 +227,11 @@ class AggregateQuery:
     # ---- as data
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """Return plain data that JSON can hold."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["streams"] = [{"name": s.name, "ts": s.ts, "source": s.source} for s in self.streams]
+        plain["streams"] = [stream.to_dict() for stream in self.streams]
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
-        plain["window"] = {f.name: getattr(self.window, f.name) for f in fields(self.window)}
+        plain["window"] = window_to_dict(self.window)
         plain["select"] = {n: [a.function, a.column] for n, a in self.select.items()}
         plain["by"] = list(self.by)
         plain["goal"] = goal_to_dict(self.goal)
@@ -258,58 +239,134 @@ class AggregateQuery:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> AggregateQuery:
-        """The query that `to_dict` described."""
+        """Return the query that `to_dict` described."""
         given = dict(plain)
         on, window = given.pop("on"), given.pop("window")
         return cls(
-            streams=tuple(Stream(**stream) for stream in given.pop("streams")),
+            streams=tuple(map(Stream.from_dict, given.pop("streams"))),
             on=tuple(on) if isinstance(on, list) else on,
             select={name: Aggregate(*how) for name, how in given.pop("select").items()},
-            window=Sliding(**window) if "slide" in window else Tumbling(**window),
+            window=window_from_dict(window),  # type: ignore[arg-type]  # not Tuples: checked
             goal=goal_from_dict(given.pop("goal")),
             by=tuple(given.pop("by")),
             **given,
         )
 
-    def __str__(self) -> str:
-        from slackwater.sql.printer import printed  # noqa: PLC0415  the front door
-
-        return printed(self)
-
     # ---- at work
 
-    def replay(self, tables: Mapping[str, Any], arrival: str) -> AggregateRun:
-        """Aggregate recorded streams here, without Spark.
+    def replay(
+        self, tables: Mapping[str, Any] | None = None, /, arrival: str = "", **streams: Any
+    ) -> AggregateRun:
+        """Aggregate recorded streams in this process, without Spark.
 
         Parameters
         ----------
         tables
-            One Arrow table, pandas or Polars frame per stream, by stream name.
+            One Arrow table, pandas or Polars frame per stream, by stream name; for streams whose
+            names are not given as keywords.
         arrival
-            The column that says when a row arrived; deadlines are times of arrival.
+            The column with the arrival of a row; deadlines are times of arrival.
+        **streams
+            The same tables as keywords: ``query.replay(r=a, s=b, arrival="arrived")``.
+
+        Returns
+        -------
+        AggregateRun
+            Results at the deadline and exact ones, metrics, and rejected rows.
+
+        Raises
+        ------
+        DataError
+            If a table or a column is missing; `arrival` among them.
         """
-        from slackwater.engine.aggregate_replay import replay  # noqa: PLC0415  the front door
+        from slackwater.engine.aggregate_replay import replay  # the front door, on call
 
-        return replay(self, tables, arrival)
+        return replay(self, named_inputs(self.streams, tables, streams), arrival)
 
-    def stream(
-        self,
-        inputs: Mapping[str, DataFrame],
-        arrival: str | None = None,
-        shards: int | None = None,
-        *,
-        at_end: Literal["hold", "flush"] = "hold",
-        control: str | None = None,
-        max_future_skew: Duration | None = "1 hour",
-        rejects: bool = False,
-    ) -> DataFrame:
-        """Aggregate Spark DataFrames, streaming or batch; the result is one of the same kind.
 
-        The options are those of `JoinQuery.stream`. Without `arrival`, a streamed row arrives at
-        the time of its micro-batch; batch DataFrames must have the column. Each shard counts its
-        keys; what they have counted is added up in one place, and compensated there.
-        """
-        from slackwater.spark.api import Options, stream  # noqa: PLC0415
+def aggregate(
+    *streams: Stream,
+    on: On,
+    window: Tumbling | Sliding,
+    select: Mapping[str, Aggregate],
+    deadline: Duration | Deadline,
+    by: str | Sequence[str] = (),
+    compensate: bool | Compensation | None = None,
+    confidence: float = 0.95,
+    late: LateAnswer = "count",
+    retention: Duration | None = None,
+    unit: TimeUnit = "ms",
+    strict: bool = False,
+) -> AggregateQuery:
+    """Describe aggregates over the join of each window, reported at a deadline.
 
-        options = Options(arrival, shards, at_end, control, None, max_future_skew, rejects)
-        return stream(self, inputs, options)
+    All members of a result lie in the window, so the streams have no windows of their own.
+
+    Parameters
+    ----------
+    *streams
+        Two or more.
+    on
+        The key that all streams share: ``"symbol"``, ``["symbol", "venue"]``, or equalities.
+    window
+        `Tumbling` or `Sliding`.
+    select
+        Aggregates by name: ``{"n": sw.count(), "volume": sw.functions.sum("r.v")}``; `count`,
+        `sum` and `avg`.
+    deadline
+        When a window is reported, in time of arrival: so long after its start. `Deadline` has more
+        settings.
+    by
+        Columns of one stream (``"r.region"``), or of the key, that make groups.
+    compensate
+        Estimate what has not arrived by the deadline. True: with our best estimator; ``"aema"``,
+        ``"svi"``, ``"mlp"``, ``"mlp-elbo"``: as PECJ does; None: report what has arrived.
+    confidence
+        How often the truth lies between low and high.
+    late
+        For events after the deadline: ``"count"`` them, or ``"emit"`` the exact value later too.
+    retention
+        How long events are awaited beyond their window. None: as long as the largest delay
+        observed.
+    unit
+        The time unit inside: ``"ms"`` or ``"us"``.
+    strict
+        Whether a row with a bad time or key is an error instead of a counted reject.
+
+    Returns
+    -------
+    AggregateQuery
+        Frozen and validated; `AggregateQuery.stream` runs it on Spark, `AggregateQuery.replay` in
+        this process.
+
+    Raises
+    ------
+    QueryError
+        If the options contradict each other or cannot be run.
+
+    Examples
+    --------
+    >>> from slackwater.query.functions import count
+    >>> r, s = Stream("r", ts="time"), Stream("s", ts="time")
+    >>> n = {"n": count()}
+    >>> print(aggregate(r, s, on="k", window=Tumbling("10 s"), select=n, deadline="12 s"))
+    SELECT COUNT(*) AS n
+    FROM r [WATTR time]
+         JOIN s [WATTR time] USING (k)
+    WINDOW TUMBLING 10 S
+    WITH DEADLINE 12 S
+    """
+    return AggregateQuery(
+        streams,
+        on if on is None or isinstance(on, str) else tuple(on),
+        dict(select),
+        window,
+        deadline if isinstance(deadline, Deadline) else Deadline(deadline),
+        (by,) if isinstance(by, str) else tuple(by),
+        compensate,
+        confidence,
+        late,
+        retention,
+        unit,
+        strict,
+    )

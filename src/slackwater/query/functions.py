@@ -1,4 +1,7 @@
-"""Aggregate functions over the events of a window, as users write them.
+"""Aggregate functions over the events of a window: `slackwater.functions`.
+
+They have the names that SQL gives them, so some shadow those of Python: import the module, not its
+names.
 
 >>> avg("serviceTime")
 Aggregate(function='avg', column='serviceTime')
@@ -39,7 +42,7 @@ def count(column: str | None = None) -> Aggregate:
     return Aggregate("count", column)
 
 
-def total(column: str) -> Aggregate:
+def sum(column: str) -> Aggregate:
     """The sum; null if no event has a value."""
     return Aggregate("sum", column)
 
@@ -49,12 +52,12 @@ def avg(column: str) -> Aggregate:
     return Aggregate("avg", column)
 
 
-def smallest(column: str) -> Aggregate:
+def min(column: str) -> Aggregate:
     """The smallest value; NaN is larger than every number."""
     return Aggregate("min", column)
 
 
-def largest(column: str) -> Aggregate:
+def max(column: str) -> Aggregate:
     """The largest value; NaN is larger than every number."""
     return Aggregate("max", column)
 

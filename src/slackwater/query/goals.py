@@ -10,11 +10,12 @@ slackwater.errors.QueryError: recall must be above 0 and at most 1, got 95
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import Field, dataclass, fields
 from typing import Any, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.windows import Tuples, length_of_text
 
 Model = Literal["measured", "eqsel", "noneqsel", "late-degree", "pd"]
 
@@ -90,7 +91,7 @@ class Recall:
         object.__setattr__(self, "gains", tuple(self.gains))
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         over, every = to_units(self.over, unit, "over"), to_units(self.every, unit, "every")
         granularity = to_units(self.granularity, unit, "granularity")
         if every < 1 or granularity < 1:
@@ -124,7 +125,7 @@ class InputQuantile:
         _share("the quantile", self.target)
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         Recall(1.0, self.every, every=self.every, granularity=self.granularity).check(unit)
 
 
@@ -141,7 +142,7 @@ class Latency:
     granularity: Duration = "10 ms"
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         if isinstance(self.limit, int | float) and self.limit < 0:
             msg = f"a latency must be >= 0, got {self.limit!r}"
             raise QueryError(msg)
@@ -165,16 +166,16 @@ class DropRatio:
         recent ``"mean"`` of all times, as Kim does it. ``"max-delay"`` and ``"adaptive"``
         ((m1 + m2) / 2) are the methods that Kim compares with; they take no ratio but 0.
     every
-        The period after which the heartbeat is reconsidered, in events.
+        The period after which the heartbeat is reconsidered: a number of events.
     recent
-        Over how many events the mean is taken; and so many are held back in the beginning, until
-        something is known of their order.
+        The number of events over which the mean is taken; as many are held back in the beginning,
+        until something is known of their order.
     """
 
     ratio: float = 0.0
     heartbeat: Heartbeat = "largest"
-    every: int = 1000
-    recent: int = 100
+    every: Tuples = Tuples(1000)
+    recent: Tuples = Tuples(100)
 
     def __post_init__(self) -> None:
         good = isinstance(self.ratio, int | float) and not isinstance(self.ratio, bool)
@@ -192,8 +193,8 @@ class DropRatio:
             raise QueryError(msg)
         for name in ("every", "recent"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                msg = f"{name} must be a whole number of events, at least 1, got {value!r}"
+            if not isinstance(value, Tuples) or value.slide is not None:
+                msg = f"{name} must be a number of events like Tuples(1000), got {value!r}"
                 raise QueryError(msg)
 
     @property
@@ -216,15 +217,16 @@ class ErrorBound:
     confidence
         Share of the windows that must keep it.
     every
-        The period after which the heartbeat is reconsidered, in events.
+        The period after which the heartbeat is reconsidered: a number of events.
     recent
-        So many events are held back in the beginning, until something is known of their order.
+        The number of events that are held back in the beginning, until something is known of their
+        order.
     """
 
     bound: float
     confidence: float = 0.97
-    every: int = 1000
-    recent: int = 100
+    every: Tuples = Tuples(1000)
+    recent: Tuples = Tuples(100)
 
     def __post_init__(self) -> None:
         _share("an error bound", self.bound)
@@ -257,7 +259,7 @@ class Deadline:
             raise QueryError(msg)
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         least = 1 if self.after == "start" else 0
         if to_units(self.limit, unit, "a deadline") < least:
             msg = (
@@ -285,13 +287,21 @@ GOALS: dict[str, type[Goal]] = {goal.__name__: goal for goal in get_args(Goal)}
 
 def goal_to_dict(goal: Goal) -> dict[str, Any]:
     """Plain data that JSON can hold."""
-    return {"kind": type(goal).__name__} | as_plain(asdict(goal))
+    values = {f.name: getattr(goal, f.name) for f in fields(goal)}
+    counted = {n: f"{v.count} tuples" for n, v in values.items() if isinstance(v, Tuples)}
+    return {"kind": type(goal).__name__} | as_plain(values | counted)
 
 
 def goal_from_dict(plain: Mapping[str, Any]) -> Goal:
     """The goal that `goal_to_dict` described."""
     given = dict(plain)
-    return GOALS[given.pop("kind")](**given)
+    kind = GOALS[given.pop("kind")]
+    counted = {f.name: length_of_text(given[f.name]) for f in fields(kind) if _is_counted(f, given)}
+    return kind(**(given | counted))
+
+
+def _is_counted(option: Field[Any], given: Mapping[str, Any]) -> bool:
+    return option.type == "Tuples" and option.name in given
 
 
 def _share(what: str, value: Any, below: float | None = None) -> None:

@@ -1,45 +1,45 @@
-"""What was asked: streams, windows, join condition, goal. Frozen, validated, serialisable.
+"""An m-way sliding window join: streams, keys, condition and goal.
 
+>>> from slackwater.query.windows import Tuples
 >>> quotes = Stream("quotes", ts="time", window="5 seconds")
->>> trades = Stream("trades", ts="time", window="100 tuples")
->>> query = JoinQuery((quotes, trades), on="symbol", goal=Slack("200 ms"))
->>> query.streams[1].window
-Tuples(count=100)
+>>> trades = Stream("trades", ts="time", window=Tuples(100))
+>>> query = join(quotes, trades, on="symbol")
+>>> query.goal.target
+0.95
 >>> JoinQuery.from_dict(query.to_dict()) == query
 True
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
+from slackwater.query.base import Query
 from slackwater.query.expression import Expression
-from slackwater.query.goals import (
-    GOALS,
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    NoSlack,
-    Recall,
-    Slack,
-    goal_from_dict,
-    goal_to_dict,
+from slackwater.query.goals import Goal, Recall, Slack, goal_from_dict, goal_to_dict
+from slackwater.query.join_checks import (
+    check_goal,
+    check_shedding,
+    check_slide,
+    parsed_expression,
+    selected_columns,
 )
-from slackwater.query.keys import Key, keys_of
+from slackwater.query.keys import Key, On, keys_of
 from slackwater.query.shedding import Asked as Shed
-from slackwater.query.shedding import Shedding, shedding_from_dict, shedding_of, shedding_to_dict
+from slackwater.query.shedding import (
+    Shedding,
+    shedding_from_dict,
+    shedding_of,
+    shedding_to_dict,
+)
+from slackwater.query.stream import Stream, check_streams, named_inputs
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.windows import Tuples
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from slackwater.engine.replay import Run
 
 Bounds = Literal["[]", "(]", "[)"]
@@ -49,97 +49,26 @@ Overdue = Literal["advance", "now"]
 Select = Literal["*", "count"] | Mapping[str, str] | tuple[tuple[str, str], ...]
 Where = str | Callable[..., bool] | None
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_TUPLES = re.compile(r"\s*(\d+)\s*(?:tuples?|rows?)\s*", re.IGNORECASE)
-MOST_STREAMS = 32
+DEFAULT_RECALL = 0.95  # a join without a goal must not lose results silently
+
+_CHOICES = {
+    "late": get_args(Late),
+    "bounds": get_args(Bounds),
+    "overdue": get_args(Overdue),
+    "late_probe": get_args(LateProbe),
+    "unit": get_args(TimeUnit),
+    "strict": (True, False),
+}
 
 
 @dataclass(frozen=True)
-class Tuples:
-    """A tuple-count window: the last `count` events in the order (ts, stream, arrival)."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            msg = f"a tuple-count window must hold at least 1 tuple, got {self.count!r}"
-            raise QueryError(msg)
-
-
-@dataclass(frozen=True)
-class Stream:
-    """One input stream.
-
-    Parameters
-    ----------
-    name
-        How conditions and result columns refer to it.
-    ts
-        Its event-time column: a timestamp, or a number in the query's time unit.
-    window
-        How long an event can find partners in a join: ``"5 seconds"``, a number in the query's time
-        unit, a timedelta, or a tuple-count window, ``"100 tuples"``.
-    order_by
-        The same as `ts`, for a column that is not a time: a number that mostly grows.
-    vectors
-        How long the vectors are that `where` compares, by column: ``{"embedding": 512}``. Lists of
-        a fixed size need not be here: their type says it.
-    source
-        What the data is called that it reads, if that is not its name: two streams may read one
-        source.
-    """
-
-    name: str
-    ts: str = ""
-    window: Duration | Tuples | None = None
-    order_by: InitVar[str | None] = None
-    vectors: Mapping[str, int] | tuple[tuple[str, int], ...] = ()  # is the latter, by name
-    source: str = ""  # is the name if left out
-
-    def __post_init__(self, order_by: str | None) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            msg = f"a stream's name must be letters, digits and _, got {self.name!r}"
-            raise QueryError(msg)
-        if order_by is not None:
-            if self.ts:
-                msg = f"stream {self.name!r}: give ts or order_by, got both"
-                raise QueryError(msg)
-            object.__setattr__(self, "ts", order_by)
-        if not isinstance(self.ts, str) or not self.ts:
-            msg = f"stream {self.name!r}: ts must be the name of its time column, got {self.ts!r}"
-            raise QueryError(msg)
-        if isinstance(self.window, str):
-            tuples = _TUPLES.fullmatch(self.window)
-            if tuples:
-                object.__setattr__(self, "window", Tuples(int(tuples[1])))
-        object.__setattr__(self, "vectors", self._lengths())
-        object.__setattr__(self, "source", self.source or self.name)
-
-    def _lengths(self) -> tuple[tuple[str, int], ...]:
-        """Lengths of vectors in the order of their names."""
-        try:
-            lengths = dict(self.vectors)
-        except (TypeError, ValueError):  # neither a mapping nor pairs
-            lengths = {"": 0}
-        for column, length in lengths.items():
-            is_whole = isinstance(length, int) and not isinstance(length, bool)
-            if not (isinstance(column, str) and column and is_whole and length >= 1):
-                msg = (
-                    f"stream {self.name!r}: vectors must tell lengths not below 1 by column, like "
-                    f"{{'embedding': 512}}, got {self.vectors!r}"
-                )
-                raise QueryError(msg)
-        return tuple(sorted(lengths.items()))
-
-
-@dataclass(frozen=True)
-class JoinQuery:
+class JoinQuery(Query):
     """An m-way sliding window join; made by `join`, which documents the options."""
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None = None
     where: Where = None
-    goal: Goal = field(default_factory=NoSlack)
+    goal: Goal = field(default_factory=lambda: Recall(DEFAULT_RECALL))
     select: Select = "*"
     late: Late = "count"
     bounds: Bounds = "[]"
@@ -154,94 +83,24 @@ class JoinQuery:
     def __post_init__(self) -> None:
         check_streams(self.streams)
         if self.select not in ("*", "count"):
-            object.__setattr__(self, "select", self._listed())
+            object.__setattr__(self, "select", selected_columns(self))
         for option, allowed in _CHOICES.items():
             if getattr(self, option) not in allowed:
                 listed = ", ".join(map(repr, allowed))
                 msg = f"{option} must be one of {listed}, got {getattr(self, option)!r}"
                 raise QueryError(msg)
-        if not isinstance(self.goal, get_args(Goal)):
-            msg = f"goal must be one of {', '.join(GOALS)}, got {self.goal!r}"
-            raise QueryError(msg)
-        self._check_goal()
+        check_goal(self)
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
-        self._check_slide()
-        self._check_shedding()
+        check_slide(self)
+        check_shedding(self)
         if self.has_tuple_windows and self.late_probe == "window-end":
             msg = "late_probe='window-end' needs time windows, got a tuple-count window"
             raise QueryError(msg)
-
-    def _listed(self) -> tuple[tuple[str, str], ...]:
-        """The selected columns, which must be expressions by name."""
-        select: Any = self.select  # users may err
-        try:
-            listed = tuple((name, text) for name, text in dict(select).items())
-        except (TypeError, ValueError):
-            listed = ()
-        if not listed or not all(isinstance(text, str) for pair in listed for text in pair):
-            msg = (
-                "select must be '*', 'count', columns by name like {'spread': 'a.px - b.px'}, or "
-                f"aggregates by name, got {select!r}"
-            )
-            raise QueryError(msg)
-        for name, text in listed:
-            if text.endswith(".*") and text.removesuffix(".*") in self.names:
-                continue
-            if not name:
-                msg = f"a column of results needs a name, got {name!r} for {text}"
-                raise QueryError(msg)
-            self._parsed(text, "select")
-        return listed
 
     @property
     def listed(self) -> tuple[tuple[str, str], ...]:
         """The selected columns, name and expression; empty if all are, or none."""
         return self.select if isinstance(self.select, tuple) else ()
-
-    def _check_goal(self) -> None:
-        goal = self.goal
-        if isinstance(goal, Deadline):
-            msg = "a deadline is for aggregates: give select={'n': sw.count()} and window=, "
-            msg += f"got select={self.select!r}"
-            raise QueryError(msg)
-        if isinstance(goal, Recall | InputQuantile | Latency):
-            goal.check(self.unit)
-        if isinstance(goal, ErrorBound):
-            msg = f"an error bound is for windows of one stream; a join takes a Recall, got {goal}"
-            raise QueryError(msg)
-        if isinstance(goal, DropRatio) and goal.heartbeat in ("mean", "adaptive"):
-            msg = (
-                "a join has no heartbeat: the drop ratio's must be 'largest' or 'max-delay', "
-                f"got {goal.heartbeat!r}"
-            )
-            raise QueryError(msg)
-        if not isinstance(goal, Recall):
-            return
-        if self.late == "drop":
-            msg = "a recall goal must know what is lost: late must be 'count' or 'emit', got 'drop'"
-            raise QueryError(msg)
-        if goal.model == "late-degree" and len(self.streams) != 2:
-            msg = f"model='late-degree' joins two streams, got {len(self.streams)}"
-            raise QueryError(msg)
-
-    def _check_shedding(self) -> None:
-        if self.shedding is None:
-            return
-        self.shedding.check(self.unit, self.lengths)
-        if self.late_probe == "window-end":
-            msg = "load shedding needs late_probe='none', got 'window-end'"
-            raise QueryError(msg)
-
-    def _check_slide(self) -> None:
-        if self.bounds == "[)" and self.slide is None:
-            msg = "bounds='[)' leaves out the window's own end and so needs slide=, got none"
-            raise QueryError(msg)
-        if self.slide is not None and self.slide_units < 1:
-            msg = f"slide must be at least 1 {self.unit}, got {self.slide!r}"
-            raise QueryError(msg)
-        if self.slide is not None and self.has_tuple_windows:
-            msg = "slide= needs time windows on all streams, got a tuple-count window"
-            raise QueryError(msg)
 
     @property
     def shedding(self) -> Shedding | None:
@@ -249,11 +108,6 @@ class JoinQuery:
         return shedding_of(self.shed)
 
     # ---- the same in numbers of the time unit
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the streams, in order."""
-        return tuple(stream.name for stream in self.streams)
 
     @property
     def has_tuple_windows(self) -> bool:
@@ -318,28 +172,23 @@ class JoinQuery:
         if not isinstance(where, str):
             msg = f"where must be an expression or a function, got {where!r}"
             raise QueryError(msg)
-        return self._parsed(where, "where")
-
-    def _parsed(self, text: str, what: str) -> Expression:
-        parsed = Expression.parse(text, what)
-        for stream, column in sorted(parsed.columns):
-            if stream not in self.names:
-                msg = (
-                    f"{what} names an unknown stream in {stream}.{column}; "
-                    f"streams are {', '.join(self.names)}"
-                )
-                raise QueryError(msg)
-        return parsed
+        return parsed_expression(self, where, "where")
 
     # ---- as data
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; a query whose `where` is a function has none."""
+        """Return plain data that JSON can hold.
+
+        Raises
+        ------
+        QueryError
+            If `where` is a function.
+        """
         if callable(self.where):
             msg = f"a query is plain data only if where is text, got the function {self.where!r}"
             raise QueryError(msg)
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["streams"] = [_plain_stream(stream) for stream in self.streams]
+        plain["streams"] = [stream.to_dict() for stream in self.streams]
         plain["goal"] = goal_to_dict(self.goal)
         plain["shed"] = shedding_to_dict(self.shed)
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
@@ -348,138 +197,150 @@ class JoinQuery:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> JoinQuery:
-        """The query that `to_dict` described."""
+        """Return the query that `to_dict` described."""
         given = dict(plain)
         on = given.pop("on")
         return cls(
-            streams=tuple(Stream(**stream) for stream in given.pop("streams")),
+            streams=tuple(map(Stream.from_dict, given.pop("streams"))),
             on=tuple(on) if isinstance(on, list) else on,
             goal=goal_from_dict(given.pop("goal")),
             shed=shedding_from_dict(given.pop("shed", "off")),
             **given,
         )
 
-    def __str__(self) -> str:
-        from slackwater.sql.printer import printed  # noqa: PLC0415  the front door
-
-        return printed(self)
-
     # ---- at work
 
-    def replay(self, tables: Mapping[str, Any], arrival: str | None = None) -> Run:
-        """Join recorded streams here, without Spark.
+    def replay(
+        self, tables: Mapping[str, Any] | None = None, /, arrival: str | None = None, **streams: Any
+    ) -> Run:
+        """Join recorded streams in this process, without Spark.
 
         Parameters
         ----------
         tables
-            One Arrow table, pandas or Polars frame per stream, by stream name.
+            One Arrow table, pandas or Polars frame per stream, by stream name; for streams whose
+            names are not given as keywords.
         arrival
-            The column that says when a row arrived; rows are taken in the order (arrival, stream,
+            The column with the arrival of a row; rows are processed in the order (arrival, stream,
             ts, row). Without it, rows of a table arrive in table order, and the tables are read
             side by side as their local times (largest ts so far) advance.
+        **streams
+            The same tables as keywords: ``query.replay(quotes=a, trades=b)``.
+
+        Returns
+        -------
+        Run
+            Results, metrics, late and rejected rows, and `Run.report`.
+
+        Raises
+        ------
+        DataError
+            If a table or a column is missing, or a time column is not a time.
         """
-        from slackwater.engine.replay import replay  # noqa: PLC0415  the front door, on call
+        from slackwater.engine.replay import replay  # the front door, on call
 
-        return replay(self, tables, arrival)
-
-    def stream(
-        self,
-        inputs: Mapping[str, DataFrame],
-        arrival: str | None = None,
-        shards: int | None = None,
-        *,
-        at_end: Literal["hold", "flush"] = "hold",
-        control: str | None = None,
-        idle_after: Duration | None = None,
-        max_future_skew: Duration | None = "1 hour",
-        rejects: bool = False,
-    ) -> DataFrame:
-        """Join Spark DataFrames, streaming or batch; the result is one of the same kind.
-
-        Parameters
-        ----------
-        inputs
-            One DataFrame per stream, by stream name.
-        arrival
-            The column that says when a row arrived: rows are taken in the order (arrival, stream,
-            ts, row), and the results do not depend on how Spark cuts the input into micro-batches.
-            Without it a micro-batch is one instant, and its rows are sorted by ts before they are
-            judged late; a batch DataFrame then gives the exact join.
-        shards
-            Over how many shards the join is spread; by default one per shuffle partition. With one
-            shard it is the papers' join, event by event; with several, each is a join of its slice
-            with a common clock.
-        at_end
-            What happens to waiting events when all sources are quiet: ``"hold"`` them for the next
-            run, or ``"flush"`` them, as a last run should. Batch DataFrames are always flushed.
-        control
-            A directory that is watched for commands, one JSON object per file:
-            ``{"set": {"slack": "1 s"}}``, ``{"finished": ["trades"]}``, ``{"flush": true}``.
-        idle_after
-            A stream whose local time stands still while another moves on by this is idle: nobody
-            waits for it until it speaks again. What it then says may be late. None: wait for ever.
-        max_future_skew
-            A time that is later than the row's arrival (where both are timestamps, else: than the
-            time of the micro-batch) by more than this is rejected, so that one broken clock does
-            not make everything else late. None: believe everything.
-        rejects
-            Return a tagged DataFrame with the rejected rows beside the results; `results` and
-            `rejects` take it apart.
-        """
-        from slackwater.spark.api import Options, stream  # noqa: PLC0415
-
-        options = Options(arrival, shards, at_end, control, idle_after, max_future_skew, rejects)
-        return stream(self, inputs, options)
-
-    def with_(self, **others: Any) -> Callable[[DataFrame], DataFrame]:
-        """The join as a step of a chain: ``trades.transform(query.with_(quotes=quotes))``.
-
-        `others` has the DataFrames of all streams but one, and options of `stream`.
-        """
-        frames = {name: others.pop(name) for name in self.names if name in others}
-        left = [name for name in self.names if name not in frames]
-        if len(left) != 1:
-            got = ", ".join(frames) or "none"
-            msg = f"with_ takes the DataFrames of all streams but one, got {got}"
-            raise QueryError(msg)
-        return lambda frame: self.stream({left[0]: frame, **frames}, **others)
+        return replay(self, named_inputs(self.streams, tables, streams), arrival)
 
 
-def _plain_stream(stream: Stream) -> dict[str, Any]:
-    tuples = isinstance(stream.window, Tuples)
-    window = f"{stream.window.count} tuples" if tuples else stream.window  # type: ignore[union-attr]
-    plain = {"name": stream.name, "ts": stream.ts, "window": window}
-    return as_plain(plain | {"vectors": dict(stream.vectors), "source": stream.source})
+def join(
+    *streams: Stream,
+    on: On = None,
+    where: Where = None,
+    goal: Goal | None = None,
+    select: Select = "*",
+    late: Late = "count",
+    bounds: Bounds = "[]",
+    slide: Duration | None = None,
+    overdue: Overdue = "advance",
+    late_probe: LateProbe = "none",
+    retention: Duration | None = None,
+    unit: TimeUnit = "ms",
+    strict: bool = False,
+    shed: Shed = "off",
+) -> JoinQuery:
+    """Describe a sliding window join of two or more streams.
 
+    A result has one event of each stream. Its time t is the largest among them; it is true iff
+    every member is in its stream's window at t and the conditions hold.
 
-_CHOICES = {
-    "late": get_args(Late),
-    "bounds": get_args(Bounds),
-    "overdue": get_args(Overdue),
-    "late_probe": get_args(LateProbe),
-    "unit": get_args(TimeUnit),
-    "strict": (True, False),
-}
+    Parameters
+    ----------
+    *streams
+        Two or more, each with a `window`.
+    on
+        The columns that must be equal: one shared column (``"symbol"``), several of them
+        (``["symbol", "venue"]``), or equalities that form an acyclic graph
+        (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
+    where
+        A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
+        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled. As text it may
+        compare vectors too, columns of lists: ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
+    goal
+        The quality target, which sets the slack K: `Recall`, `Latency`, `InputQuantile`,
+        `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack`. Default:
+        ``Recall(0.95)``.
+    select
+        ``"*"``: results with all columns of all streams, as ``<stream>_<column>``. ``"count"``:
+        only how many there are. Columns by name, ``{"symbol": "q.symbol", "gap": "q.px - t.px"}``:
+        these, behind the result time.
+    late
+        For late events: ``"count"`` the results lost with them, ``"emit"`` these results too
+        (marked in a column `late`), or ``"drop"`` them without counting.
+    bounds
+        Which ends a window includes: ``"[]"`` both, ``"(]"`` the later one, ``"[)"`` the earlier
+        one (needs `slide`).
+    slide
+        The slide unit U: all members must lie in windows that end at a common multiple of U.
+    overdue
+        Whether an event that K does not cover leaves with the next advance of local time or now.
+    late_probe
+        ``"window-end"``: a late event still joins partners at the join's own time (Thesis 4.2).
+    retention
+        How long events are kept beyond their window so that losses are counted exactly. None: as
+        long as the largest lateness observed. Longer costs memory.
+    unit
+        The time unit inside: ``"ms"`` or ``"us"``.
+    strict
+        Whether a row with a bad time or key is an error instead of a counted reject.
+    shed
+        What happens when the input outruns the CPU: ``"adaptive"``: the least profitable work is
+        left out and counted (`Harvest` has the settings; `RandomDrop` and `TailDrop` are baselines
+        to compare with); ``"off"``: nothing is left out, however long it takes.
 
+    Returns
+    -------
+    JoinQuery
+        Frozen and validated; `JoinQuery.stream` runs it on Spark, `JoinQuery.replay` in this
+        process.
 
-def by_stream(streams: tuple[Stream, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given by the name of a stream, or of its source, by the name of the stream."""
-    sources = {stream.source for stream in streams} & set(given)
-    named = {stream.name: given[stream.source] for stream in streams if stream.source in sources}
-    return named | {name: value for name, value in given.items() if name not in sources}
+    Raises
+    ------
+    QueryError
+        If the options contradict each other or cannot be run.
 
-
-def check_streams(streams: tuple[Any, ...]) -> None:
-    """Raise what is wrong with the streams of a join."""
-    for stream in streams:
-        if not isinstance(stream, Stream):
-            msg = f"a join takes Stream objects, got {stream!r}"
-            raise QueryError(msg)
-    if not 2 <= len(streams) <= MOST_STREAMS:
-        msg = f"a join takes 2 to {MOST_STREAMS} streams, got {len(streams)}"
-        raise QueryError(msg)
-    names = [stream.name for stream in streams]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        msg = f"streams must have different names, got {', '.join(doubled)} more than once"
-        raise QueryError(msg)
+    Examples
+    --------
+    >>> quotes = Stream("quotes", ts="time", window="5 seconds")
+    >>> trades = Stream("trades", ts="time", window="5 seconds")
+    >>> print(join(quotes, trades, on="symbol", late="emit"))
+    SELECT *
+    FROM quotes [RANGE 5 SECONDS, WATTR time]
+         JOIN trades [RANGE 5 SECONDS, WATTR time] USING (symbol)
+    WITH RECALL 0.95 OVER 1 MINUTE, LATE EMIT
+    """
+    return JoinQuery(
+        streams,
+        on if on is None or isinstance(on, str) else tuple(on),
+        where,
+        Recall(DEFAULT_RECALL) if goal is None else goal,
+        select,
+        late,
+        bounds,
+        slide,
+        overdue,
+        late_probe,
+        retention,
+        unit,
+        strict,
+        shed,
+    )

@@ -1,9 +1,9 @@
-"""What was asked of one stream: a window, aggregates over it, and a goal.
+"""Aggregates over windows of one stream that may be out of order.
 
 >>> from slackwater.query.functions import avg
 >>> query = window(
 ...     Stream("services", order_by="orderID"),
-...     range=100,
+...     window=Tuples(100),
 ...     select={"avg_time": avg("serviceTime")},
 ...     goal=DropRatio(0.01),
 ... )
@@ -13,13 +13,12 @@ Tuples(count=100)
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from slackwater.errors import QueryError
-from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.base import Query
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import (
     DropRatio,
@@ -31,31 +30,32 @@ from slackwater.query.goals import (
     goal_from_dict,
     goal_to_dict,
 )
-from slackwater.query.join import JoinQuery, Stream, Tuples
 from slackwater.query.keys import Key
-from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.stream import Stream, named_inputs
+from slackwater.query.units import TimeUnit, as_plain, to_units
+from slackwater.query.windows import (
+    Sliding,
+    Tumbling,
+    Tuples,
+    Window,
+    window_from_dict,
+    window_to_dict,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from slackwater.engine.window_replay import WindowRun
 
 Bounds = Literal["(]", "[)"]
-AtEnd = Literal["hold", "flush"]
-Length = int | Duration | Tuples
 
-_TUPLES = re.compile(r"\s*(\d+)\s*(?:tuples?|rows?)\s*", re.IGNORECASE)
-_UNITS = re.compile(r"\s*(\d+)\s*units?\s*", re.IGNORECASE)
 _GOALS = (DropRatio, ErrorBound, Slack, MaxSlack, NoSlack)
 
 
 @dataclass(frozen=True)
-class WindowQuery:
+class WindowQuery(Query):
     """Aggregates over windows of one stream; made by `window`, which documents the options."""
 
     streams: tuple[Stream, ...]
-    range: Length
-    slide: Length | None
+    window: Window
     select: Mapping[str, Aggregate]
     by: tuple[str, ...] = ()
     goal: Goal = field(default_factory=DropRatio)
@@ -68,7 +68,7 @@ class WindowQuery:
             msg = f"a window takes one Stream, got {self.streams!r}"
             raise QueryError(msg)
         if self.streams[0].window is not None:
-            msg = "the stream of a window has no window of its own; give range= instead"
+            msg = "the stream of a window has no window of its own; give window= beside it"
             raise QueryError(msg)
         if self.streams[0].vectors:
             msg = f"vectors are for the where of a join, got {dict(self.streams[0].vectors)}"
@@ -81,29 +81,29 @@ class WindowQuery:
             msg = f"bounds must be one of '(]', '[)', got {self.bounds!r}"
             raise QueryError(msg)
         self._check_select()
-        length, step = self.length, self.step
-        if step is not None and isinstance(step, Tuples) != isinstance(length, Tuples):
-            msg = (
-                "range and slide must be of one kind, both in tuples or both in time, "
-                f"got {self.range!r} and {self.slide!r}"
-            )
-            raise QueryError(msg)
-        if self.bounds == "[)" and (step is None or isinstance(step, Tuples)):
-            msg = "bounds='[)' leaves out the window's own end and so needs slide= in time"
-            raise QueryError(msg)
+        self._check_window()
         if isinstance(self.goal, ErrorBound):
             self._check_error_bound()
         if isinstance(self.goal, Slack):
             to_units(self.goal.length, self.unit, "slack")
-        for name, units in (("range", length), ("slide", step)):
-            if isinstance(units, Tuples):  # however it was written
-                object.__setattr__(self, name, units)
+
+    def _check_window(self) -> None:
+        window: object = self.window  # users may err
+        if not isinstance(window, Window):
+            msg = f"window must be a Tumbling, a Sliding or Tuples, got {window!r}"
+            raise QueryError(msg)
+        length, step = self.length, self.step
+        if self.bounds == "[)" and (step is None or isinstance(step, Tuples)):
+            msg = "bounds='[)' leaves out the window's own end and so needs a slide in time"
+            raise QueryError(msg)
+        if isinstance(self.window, Sliding) and step == length:  # one way to describe it
+            object.__setattr__(self, "window", Tumbling(self.window.length))
 
     def _check_error_bound(self) -> None:
         if isinstance(self.length, Tuples) or self.by:
             msg = (
                 "an error bound is for windows in time and without groups, "
-                f"got range={self.range!r} and by={self.by!r}"
+                f"got window={self.window!r} and by={self.by!r}"
             )
             raise QueryError(msg)
         if not self.watched:
@@ -132,11 +132,6 @@ class WindowQuery:
     # ---- the same in numbers
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the streams: one."""
-        return (self.streams[0].name,)
-
-    @property
     def in_one_place(self) -> bool:
         """Whether all events must be in one shard: there are no groups to tell them apart by."""
         return not self.by
@@ -149,36 +144,24 @@ class WindowQuery:
     @property
     def length(self) -> int | Tuples:
         """How long a window is, in units or tuples."""
-        return self._units(self.range, "range")
+        if isinstance(self.window, Tuples):
+            return Tuples(self.window.count)
+        return self.window.in_units(self.unit)[0]
 
     @property
     def step(self) -> int | Tuples | None:
         """From one end of a window to the next; None: each event is one."""
-        return None if self.slide is None else self._units(self.slide, "slide")
-
-    def _units(self, length: Length, what: str) -> int | Tuples:
-        if isinstance(length, Tuples):
-            return length
-        if isinstance(length, int) and not isinstance(length, bool):
-            return Tuples(length)
-        if isinstance(length, str) and (tuples := _TUPLES.fullmatch(length)):
-            return Tuples(int(tuples[1]))
-        if isinstance(length, str) and (units := _UNITS.fullmatch(length)):
-            n = int(units[1])
-        else:
-            n = to_units(length, self.unit, what)
-        if n < 1:
-            msg = f"{what} must be at least 1 {self.unit}, got {length!r}"
-            raise QueryError(msg)
-        return n
+        if isinstance(self.window, Tuples):
+            return None if self.window.slide is None else Tuples(self.window.slide)
+        return self.window.in_units(self.unit)[1]
 
     # ---- as data
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
+        """Return plain data that JSON can hold."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["streams"] = [{"name": s.name, "ts": s.ts, "source": s.source} for s in self.streams]
-        plain["range"], plain["slide"] = map(_plain_length, (self.range, self.slide))
+        plain["streams"] = [stream.to_dict() for stream in self.streams]
+        plain["window"] = window_to_dict(self.window)
         plain["select"] = {n: [a.function, a.column] for n, a in self.select.items()}
         plain["by"] = list(self.by)
         plain["goal"] = goal_to_dict(self.goal)
@@ -186,72 +169,50 @@ class WindowQuery:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> WindowQuery:
-        """The query that `to_dict` described."""
+        """Return the query that `to_dict` described."""
         given = dict(plain)
         return cls(
-            streams=tuple(Stream(**stream) for stream in given.pop("streams")),
+            streams=tuple(map(Stream.from_dict, given.pop("streams"))),
+            window=window_from_dict(given.pop("window")),
             select={name: Aggregate(*how) for name, how in given.pop("select").items()},
             by=tuple(given.pop("by")),
             goal=goal_from_dict(given.pop("goal")),
             **given,
         )
 
-    def __str__(self) -> str:
-        from slackwater.sql.printer import printed  # noqa: PLC0415  the front door
-
-        return printed(self)
-
     # ---- at work
 
-    def replay(self, table: Any, arrival: str | None = None) -> WindowRun:
-        """Aggregate a recorded stream here, without Spark.
+    def replay(self, table: Any = None, /, arrival: str | None = None, **streams: Any) -> WindowRun:
+        """Aggregate a recorded stream in this process, without Spark.
 
         Parameters
         ----------
         table
             An Arrow table, pandas or Polars frame, or such a table by the stream's name.
         arrival
-            The column that says when a row arrived. Without it, rows arrive in table order.
+            The column with the arrival of a row. Without it, rows arrive in table order.
+        **streams
+            The same table as a keyword: ``query.replay(services=table)``.
+
+        Returns
+        -------
+        WindowRun
+            Results, metrics, and dropped and rejected rows.
+
+        Raises
+        ------
+        DataError
+            If the table or a column is missing, or the order column cannot be one.
         """
-        from slackwater.engine.window_replay import replay  # noqa: PLC0415  the front door
+        from slackwater.engine.window_replay import replay  # the front door, on call
 
-        return replay(self, table, arrival)
-
-    def stream(
-        self,
-        frame: DataFrame,
-        arrival: str | None = None,
-        shards: int | None = None,
-        *,
-        at_end: AtEnd = "hold",
-        control: str | None = None,
-        max_future_skew: Duration | None = "1 hour",
-        rejects: bool = False,
-    ) -> DataFrame:
-        """Aggregate a Spark DataFrame, streaming or batch; the result is one of the same kind.
-
-        The options are those of `JoinQuery.stream`. Groups are spread over shards; without groups
-        there is one. A number that is no time has no future: `max_future_skew` is for times only.
-        With ``rejects=True`` events that were dropped are there too, with the reason ``late``.
-        """
-        from slackwater.spark.api import Options, stream  # noqa: PLC0415
-
-        options = Options(arrival, shards, at_end, control, None, max_future_skew, rejects)
-        return stream(self, {self.names[0]: frame}, options)
-
-
-AnyQuery = JoinQuery | WindowQuery | AggregateQuery
-
-
-def _plain_length(length: Length | None) -> Any:
-    return f"{length.count} tuples" if isinstance(length, Tuples) else length
+        return replay(self, named_inputs(self.streams, table, streams), arrival)
 
 
 def window(
     stream: Stream,
     *,
-    range: Length,  # noqa: A002
-    slide: Length | None = None,
+    window: Window,
     select: Mapping[str, Aggregate],
     by: str | Sequence[str] = (),
     goal: Goal | None = None,
@@ -265,38 +226,55 @@ def window(
     ----------
     stream
         ``Stream("services", order_by="orderID")``: any time or whole number can be the order.
-    range
-        How long a window is: ``100`` or ``"100 tuples"`` are the last 100 events that were not
-        dropped (of its group, if there are groups); ``"30 seconds"`` or a timedelta are for times;
-        ``"500 units"`` for other numbers.
-    slide
-        Windows end at the multiples of this, or with every so many events for a range in tuples.
-        None: each event is the end of a window. As long as the range: the windows tumble. Longer:
-        what lies between two windows is in none of them.
+    window
+        ``Tumbling("10 s")``, ``Sliding("30 s", "10 s")`` (without a slide each event is the end of
+        a window), or ``Tuples(100)``: the last 100 events that were not dropped (of their group, if
+        there are groups). Windows end at the multiples of the slide, or with every so many events.
+        A bare integer is in the unit of the order column.
     select
-        Aggregates by the name of their column: `avg`, `sum`, `count`, `min`, `max`, `stddev`,
-        `first`, `last`.
+        Aggregates by the name of their column: `avg`, `count`, `stddev`, `first`, `last`, and
+        `sum`, `min`, `max` in `slackwater.functions`.
     by
         One or more columns whose values make groups; each has windows of its own.
     goal
         `DropRatio` (the default, with best effort), `ErrorBound`, `Slack`, `MaxSlack` or
         `NoSlack`.
     bounds
-        ``"(]"``: windows contain their end; ``"[)"``: their beginning instead. By default the
-        latter if windows do not overlap, else the former.
+        ``"(]"``: windows contain their end; ``"[)"``: their beginning instead. Default: ``"[)"`` if
+        windows do not overlap, else ``"(]"``.
     unit
         The time unit inside: ``"ms"`` or ``"us"``.
     strict
         Whether a row with a null or unusable order is an error instead of a counted reject.
+
+    Returns
+    -------
+    WindowQuery
+        Frozen and validated; `WindowQuery.stream` runs it on Spark, `WindowQuery.replay` in this
+        process.
+
+    Raises
+    ------
+    QueryError
+        If the options contradict each other or cannot be run.
+
+    Examples
+    --------
+    >>> from slackwater.query.functions import avg
+    >>> services = Stream("services", ts="time")
+    >>> print(window(services, window=Sliding("30 s", "10 s"), select={"avg": avg("x")}))
+    SELECT AVG(x) AS avg
+    FROM services [RANGE 30 S, SLIDE 10 S, WATTR time]
+    WITH DROP RATIO 0.0
     """
     groups = (by,) if isinstance(by, str) else tuple(by)
     query = WindowQuery(
-        (stream,), range, slide, dict(select), groups, goal or DropRatio(), "(]", unit, strict
+        (stream,), window, dict(select), groups, goal or DropRatio(), "(]", unit, strict
     )
     return replace(query, bounds=bounds or natural_bounds(query.length, query.step))
 
 
 def natural_bounds(length: int | Tuples, step: int | Tuples | None) -> Bounds:
-    """The bounds of windows that nobody has said: their beginning if they do not overlap."""
+    """Return the default bounds: the beginning belongs to windows that do not overlap."""
     apart = isinstance(step, int) and isinstance(length, int) and step >= length
     return "[)" if apart else "(]"

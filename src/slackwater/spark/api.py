@@ -27,9 +27,11 @@ from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events.batch import check_time_column
 from slackwater.joins.projection import Projection
 from slackwater.query.aggregate import AggregateQuery
-from slackwater.query.join import JoinQuery, by_stream
+from slackwater.query.any_query import AnyQuery
+from slackwater.query.join import JoinQuery
+from slackwater.query.stream import by_stream
 from slackwater.query.units import Duration, to_units
-from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.query.window import WindowQuery
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
 from slackwater.spark.gather import gather_batch
 from slackwater.spark.job import ARRIVED, NOW, Job

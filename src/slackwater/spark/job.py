@@ -14,7 +14,7 @@ from slackwater.errors import DataError
 from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import I64
 from slackwater.query.aggregate import AggregateQuery
-from slackwater.query.window import AnyQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
 
 NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the user's columns

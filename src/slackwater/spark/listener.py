@@ -24,8 +24,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from slackwater.engine.scale import Clock, warn_of_units
 from slackwater.metrics.picture import merged
 from slackwater.metrics.progress import asked
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.units import PER_SECOND
-from slackwater.query.window import AnyQuery
 from slackwater.spark.metrics import NAME
 
 if TYPE_CHECKING:

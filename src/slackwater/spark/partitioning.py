@@ -27,7 +27,7 @@ from slackwater.events.batch import flat
 from slackwater.events.hashing import hash_rows
 from slackwater.joins.keys import common_type
 from slackwater.kernels.records import I64
-from slackwater.query.window import AnyQuery
+from slackwater.query.any_query import AnyQuery
 
 
 @dataclass(frozen=True)

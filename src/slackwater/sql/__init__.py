@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slackwater.query.join import Stream
-    from slackwater.query.window import AnyQuery
+    from slackwater.query.any_query import AnyQuery
+    from slackwater.query.stream import Stream
 
 
 def sql(text: str, **streams: str | Stream) -> AnyQuery:

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from slackwater.query.units import is_time_unit
+from slackwater.query.windows import Tuples
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ([a-z]+)")
@@ -49,6 +50,8 @@ def value(given: Any) -> str:
         return "NULL"
     if isinstance(given, timedelta):
         return f"{given // timedelta(microseconds=1)} US"
+    if isinstance(given, Tuples):
+        return f"{given.count} TUPLES"
     if isinstance(given, tuple | list):
         return f"({', '.join(map(value, given))})"
     if isinstance(given, str):

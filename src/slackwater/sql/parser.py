@@ -11,9 +11,9 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from slackwater.query.aggregate import Sliding, Tumbling
 from slackwater.query.goals import Goal
 from slackwater.query.shedding import Shedding
+from slackwater.query.windows import Sliding, Tumbling
 from slackwater.sql import grammar
 from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.statement import Said, Setting, Sink, Source, Span, Statement, StreamClause
@@ -108,12 +108,12 @@ class SlackwaterParser(WordParser):
 
     def _window(self) -> Tumbling | Sliding:
         if self._match_text_seq("TUMBLING"):
-            return Tumbling(self._length("TUMBLING"))
+            return Tumbling(self._duration("TUMBLING"))
         if self._match_text_seq("SLIDING"):
-            length = self._length("SLIDING")
+            length = self._duration("SLIDING")
             if not self._match_text_seq("EVERY"):
                 self._expected("EVERY, behind the length of a sliding window", ("EVERY",))
-            return Sliding(length, self._length("EVERY"))
+            return Sliding(length, self._duration("EVERY"))
         self._expected("TUMBLING or SLIDING", ("TUMBLING", "SLIDING"))
 
     # ---- streams

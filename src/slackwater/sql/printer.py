@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from slackwater.query.aggregate import AggregateQuery, Sliding
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal
-from slackwater.query.join import JoinQuery, Stream, Tuples
-from slackwater.query.window import AnyQuery, WindowQuery, natural_bounds
+from slackwater.query.join import JoinQuery
+from slackwater.query.stream import Stream
+from slackwater.query.window import WindowQuery, natural_bounds
+from slackwater.query.windows import Sliding, Tumbling, Tuples, Window
 from slackwater.sql import grammar
 from slackwater.sql.expressions import to_sql
 from slackwater.sql.literals import identifier, value
@@ -34,15 +37,14 @@ def printed(query: AnyQuery) -> str:
 def _join(query: JoinQuery) -> Iterator[str]:
     yield f"SELECT {_columns(query)}"
     yield f"FROM {_streams(query)}"
-    yield "" if query.slide is None else f"SLIDE {_length(query.slide)}"
+    yield "" if query.slide is None else f"SLIDE {value(query.slide)}"
     yield _where(query.on, query.where)
     yield _with(query, ("retention", "bounds"), default=JoinQuery)
 
 
 def _window(query: WindowQuery) -> Iterator[str]:
     [stream] = query.streams
-    parts = [f"RANGE {_length(query.range)}"]
-    parts += [] if query.slide is None else [f"SLIDE {_length(query.slide)}"]
+    parts = list(_range(query.window))
     yield f"SELECT {_aggregate_list(query.select, query.by, ())}"
     yield f"FROM {_stream(stream, parts)}"
     yield _group(query.by, ())
@@ -52,9 +54,9 @@ def _window(query: WindowQuery) -> Iterator[str]:
 
 def _aggregates(query: AggregateQuery) -> Iterator[str]:
     window = query.window
-    how = f"TUMBLING {_length(window.length)}"
+    how = f"TUMBLING {value(window.length)}"
     if isinstance(window, Sliding):
-        how = f"SLIDING {_length(window.length)} EVERY {_length(window.slide)}"
+        how = f"SLIDING {value(window.length)} EVERY {value(window.slide)}"
     yield f"SELECT {_aggregate_list(query.select, query.by, query.names)}"
     yield f"FROM {_streams(query)}"
     yield _where(query.on, None)
@@ -113,7 +115,7 @@ def _streams(query: JoinQuery | AggregateQuery) -> str:
     on = (query.on,) if isinstance(query.on, str) else query.on or ()
     shared = [identifier(column) for column in on if "=" not in column]
     parts = [
-        _stream(stream, [] if stream.window is None else [f"RANGE {_length(stream.window)}"])
+        _stream(stream, [] if stream.window is None else [f"RANGE {value(stream.window)}"])
         for stream in query.streams
     ]
     if not shared:
@@ -202,5 +204,14 @@ def _options(made: Any, names: tuple[str, ...]) -> str:
     return f" ({written})" if written else ""
 
 
-def _length(length: Any) -> str:
-    return f"{length.count} TUPLES" if isinstance(length, Tuples) else value(length)
+def _range(window: Window) -> Iterator[str]:
+    """The window of one stream: RANGE, and SLIDE if there is one."""
+    if isinstance(window, Tuples):
+        yield f"RANGE {window.count} TUPLES"
+        if window.slide is not None:
+            yield f"SLIDE {window.slide} TUPLES"
+        return
+    yield f"RANGE {value(window.length)}"
+    slide = window.length if isinstance(window, Tumbling) else window.slide
+    if slide is not None:
+        yield f"SLIDE {value(slide)}"

@@ -9,15 +9,18 @@ from typing import Any, TypeVar, get_args
 from sqlglot import exp
 
 from slackwater.errors import QueryError
+from slackwater.query.aggregate import aggregate
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.functions import Aggregate, Function
 from slackwater.query.goals import DropRatio
-from slackwater.query.join import Stream
-from slackwater.query.joining import join
-from slackwater.query.window import AnyQuery, window
+from slackwater.query.join import join
+from slackwater.query.stream import Stream
+from slackwater.query.window import window
+from slackwater.query.windows import sliding_window
 from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.expressions import condition, conjuncts, expression, key_of
 from slackwater.sql.parser import parse
-from slackwater.sql.statement import Said, Span, Statement, StreamClause
+from slackwater.sql.statement import Span, Statement, StreamClause
 
 Made = TypeVar("Made")
 
@@ -167,11 +170,11 @@ class Reader:
             clause.span,
         )
         select = self._select(by, qualified=False)
+        length = clause.range.value
         return self._made(
             lambda: window(
                 stream,
-                range=_tuples(clause.range),
-                slide=_tuples(slide),
+                window=sliding_window(length, None if slide is None else slide.value),
                 select=select,
                 by=by,
                 **options,
@@ -211,9 +214,13 @@ class Reader:
             raise self._fail(tests[0], msg)
         by = [self._group(node) for node in said.group]
         options = self._settings(_AGGREGATED, "an aggregate over joined windows")
+        if "goal" not in options:
+            msg = "aggregates over joined windows need a deadline: WITH DEADLINE 12 SECONDS"
+            raise self._error(msg, said.window.span)
+        options["deadline"] = options.pop("goal")
         select = self._select(by, qualified=True)
         return self._made(
-            lambda: join(*streams, on=on, select=select, window=windows, by=by, **options),
+            lambda: aggregate(*streams, on=on, select=select, window=windows, by=by, **options),
             self._said.span,
         )
 
@@ -352,8 +359,3 @@ def _is_count(node: exp.Expr) -> bool:
 
 def _last(text: str) -> str:
     return text.rsplit(".", 1)[-1]
-
-
-def _tuples(said: Said | None) -> Any:
-    """A length of a window; a bare number are tuples."""
-    return None if said is None else said.value

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-Length = str | int  # "5 seconds", "100 tuples", or a bare number of units
+from slackwater.query.windows import Tuples
+
+Length = str | int | Tuples  # "5 seconds", a bare number of units, or tuples
 
 
 class Span(NamedTuple):

@@ -15,9 +15,11 @@ from sqlglot import exp, parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from slackwater.errors import QueryError
+from slackwater.query.units import Duration
+from slackwater.query.windows import Tuples, length_of_text
 from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.literals import is_duration_word, number
-from slackwater.sql.statement import Span
+from slackwater.sql.statement import Length, Span
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -86,13 +88,21 @@ class WordParser(parser.Parser):
             kind == TokenType.DOT and self._next.token_type == TokenType.NUMBER
         )
 
-    def _length(self, behind: str) -> str | int:
+    def _length(self, behind: str) -> Length:
         """``5 SECONDS``, ``100 TUPLES``, ``'5 seconds'`` or a bare number of units."""
         first = self._curr
         value = self._value(behind)
-        if isinstance(value, bool) or not isinstance(value, str | int):
+        if isinstance(value, bool) or not isinstance(value, str | int | Tuples):
             self.raise_error(f"expected a length behind {behind}, got {value}", first)
-        return value
+        return value if isinstance(value, Tuples) else length_of_text(value)  # type: ignore[return-value]
+
+    def _duration(self, behind: str) -> Duration:
+        """A length that is not counted in tuples."""
+        first = self._curr
+        length = self._length(behind)
+        if isinstance(length, Tuples):
+            self.raise_error(f"expected a length in time behind {behind}, got tuples", first)
+        return length
 
     def _number(self, behind: str) -> Any:
         first = self._curr
@@ -133,7 +143,7 @@ class WordParser(parser.Parser):
             return float(Decimal(text) / 100)
         if self._is_name() and is_duration_word(self._curr.text):
             self._advance()
-            return f"{text} {self._prev.text.lower()}"
+            return length_of_text(f"{text} {self._prev.text.lower()}")
         return value
 
     # ---- of sqlglot's expressions, what has no place here

@@ -17,7 +17,8 @@ import numpy as np
 
 from slackwater.kernels import cross as kernels
 from slackwater.kernels.records import F64, I64
-from slackwater.query.join import JoinQuery, Tuples
+from slackwater.query.join import JoinQuery
+from slackwater.query.windows import Tuples
 from slackwater.stats.buckets import BUCKETS, dense, sparse, widened
 
 _UNBOUNDED = 2**61

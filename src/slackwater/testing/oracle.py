@@ -25,9 +25,10 @@ from slackwater.events.batch import flat, time_in_units
 from slackwater.joins.projection import Projection
 from slackwater.kernels.records import I64
 from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import NoSlack
 from slackwater.query.join import JoinQuery
-from slackwater.query.window import AnyQuery, WindowQuery
+from slackwater.query.window import WindowQuery
 from slackwater.testing.sql_condition import NotSqlError, as_sql
 from slackwater.testing.window_oracle import aggregates_by_sql, windows_by_sql
 

@@ -21,8 +21,8 @@ from slackwater.kernels.records import (
     Late,
     Released,
 )
-from slackwater.query.join import Tuples
 from slackwater.query.window import WindowQuery
+from slackwater.query.windows import Tuples
 from slackwater.windows.slots import Plan
 
 _RESULTS_AT_ONCE = 2**16

@@ -14,10 +14,11 @@ from slackwater.compensation.compensator import Row
 from slackwater.compensation.tally import Tally
 from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
-from slackwater.query.aggregate import AggregateQuery, Compensation, Tumbling
+from slackwater.query.aggregate import AggregateQuery, Compensation
 from slackwater.query.functions import count
 from slackwater.query.goals import Deadline
-from slackwater.query.join import Stream
+from slackwater.query.stream import Stream
+from slackwater.query.windows import Tumbling
 
 _PER_MS = 100
 _KEYS = 100

@@ -27,9 +27,9 @@ from slackwater.events.batch import Batch
 from slackwater.jobs.figures import Line
 from slackwater.metrics.counters import Metrics
 from slackwater.query.goals import NoSlack, Recall, Slack
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest
+from slackwater.query.stream import Stream
 from slackwater.shedding import harvest_search as harvest
 from slackwater.testing.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater_lab.benches import windows as window_bench

@@ -20,8 +20,8 @@ from slackwater.engine.report import average_slack, columns, recall_series
 from slackwater.jobs.figures import Line
 from slackwater.kernels.records import I64
 from slackwater.query.goals import NoSlack, Recall
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
+from slackwater.query.stream import Stream
 from slackwater_lab.benches.endless import LARGEST_DELAY_MS, PART, SECONDS, TIDE_S, endless
 from slackwater_lab.benches.resident_memory import resident
 

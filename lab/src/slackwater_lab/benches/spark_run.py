@@ -17,8 +17,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from slackwater.query.goals import Recall, Slack
-from slackwater.query.join import Late, Select, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import Late, Select, join
+from slackwater.query.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,8 +23,8 @@ import numpy as np
 
 from slackwater.jobs.figures import Line
 from slackwater.query.goals import Recall
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
+from slackwater.query.stream import Stream
 from slackwater_lab.benches.resident_memory import resident_family
 
 if TYPE_CHECKING:

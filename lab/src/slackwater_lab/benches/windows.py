@@ -12,10 +12,11 @@ from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
 from slackwater.jobs.figures import Line
-from slackwater.query.functions import largest
+from slackwater.query.functions import max as largest
 from slackwater.query.goals import DropRatio
-from slackwater.query.join import Stream
+from slackwater.query.stream import Stream
 from slackwater.query.window import window
+from slackwater.query.windows import Sliding, Tuples
 
 _PER_MS = 10  # events
 
@@ -32,9 +33,9 @@ def sliding(n: int, runs: int, seed: int) -> float:
     table = pa.table({"ts": ts[order], "value": rng.normal(size=n)[order]})
     query = window(
         Stream("events", ts="ts"),
-        range="30 s",
+        window=Sliding("30 s"),
         select={"most": largest("value")},
-        goal=DropRatio(0.01, every=1000 * _PER_MS),
+        goal=DropRatio(0.01, every=Tuples(1000 * _PER_MS)),
     )
     batch, _ = recorded(query, {"events": table}, None)
     best = float("inf")

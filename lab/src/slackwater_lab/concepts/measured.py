@@ -12,12 +12,13 @@ from slackwater.disorder.reorder import Reorder
 from slackwater.engine.replay import Run
 from slackwater.kernels.records import F64, I64
 from slackwater.metrics.counters import Metrics
-from slackwater.query.aggregate import Tumbling
+from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count
 from slackwater.query.goals import Deadline, Goal, InputQuantile, NoSlack, Recall, Slack
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Asked, Harvest, RandomDrop, TailDrop
+from slackwater.query.stream import Stream
+from slackwater.query.windows import Tumbling
 from slackwater.testing.workloads import drifting_streams, uniform_keys, zipf_streams
 from slackwater_lab.papers.overload import Workload, query_of
 
@@ -243,7 +244,7 @@ def fates(seed: int, rows: int) -> Iterator[Fates]:
         for i, name in enumerate("ab")
     }
     streams = [Stream(name, "ts", "1 second") for name in tables]
-    query = join(*streams, on="k", late="emit", retention="2 s")
+    query = join(*streams, on="k", goal=NoSlack(), late="emit", retention="2 s")
     exact = replace(query, goal=NoSlack(), retention="1 hour")
     whole = exact.replay(tables, arrival="arrival").metrics
     true = whole.produced + whole.lost
@@ -314,9 +315,9 @@ def early_answers(seed: int, windows: int, warm_up: int = 50) -> Answers:
         for name in ("trades", "quotes")
     }  # fmt: skip
     streams = (Stream(name, "ts") for name in tables)
-    query = join(
+    query = aggregate(
         *streams, on="k", select={"n": count()}, window=Tumbling("200 ms"),
-        goal=Deadline("50 ms", after="end"), compensate=True, late="emit",
+        deadline=Deadline("50 ms", after="end"), compensate=True, late="emit",
     )  # fmt: skip
     run = query.replay(tables, arrival="at")
     true = {row["window_end"]: row["n"] for row in run.exact.to_pylist()}

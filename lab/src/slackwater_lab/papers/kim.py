@@ -20,8 +20,9 @@ from slackwater.engine.window import WindowEngine
 from slackwater.kernels.records import F64, I64
 from slackwater.query.functions import Aggregate, Function, count
 from slackwater.query.goals import DropRatio, ErrorBound, Heartbeat, Slack
-from slackwater.query.join import Stream
+from slackwater.query.stream import Stream
 from slackwater.query.window import window
+from slackwater.query.windows import Sliding, Tuples
 from slackwater_lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
 from slackwater_lab.plots import Panel, panels, wrapped
 
@@ -106,11 +107,11 @@ class Drops:
 def drops(ts: I64, goal: DropRatio) -> Drops:
     """Run one goal."""
     stream = Stream("events", ts="ts")
-    query = window(stream, range=1, slide=2**40, select={"n": count()}, goal=goal)
+    query = window(stream, window=Tuples(1, slide=2**40), select={"n": count()}, goal=goal)
     batch, _ = recorded(query, {"events": pa.table({"ts": ts})}, None)
     engine = WindowEngine(query, {"events": batch.tables[0].schema})
     ends = []
-    for part in batch.slices(goal.every):
+    for part in batch.slices(goal.every.count):
         engine.feed(part)
         stage = engine.reorder
         ends.append((stage.count, stage.dropped, stage.buffered_of(0)))
@@ -211,7 +212,7 @@ def _asked_and_seen(n: int, seeds: Sequence[int], setting: Setting) -> tuple[lis
                 goal = DropRatio(ratio, heartbeat)
                 runs = [drops(times(delays, n, s), goal) for s in seeds]
                 seen = float(np.mean([run.ratio for run in runs]))
-                under = min(run.under(ratio, goal.every) for run in runs)
+                under = min(run.under(ratio, goal.every.count) for run in runs)
                 buffered = float(np.mean([run.buffered for run in runs]))
                 into = kims if name == "Kim" else ours if shape in _PROMISED else others
                 into.append(((shape, f"{100 * ratio:g} %"), [seen / ratio, under, buffered]))
@@ -274,7 +275,7 @@ def _errors(
     data = pa.table({"ts": ts, "value": values})
     stream, select = Stream("events", ts="ts"), {"x": aggregate}
     found, true = (
-        window(stream, range="10 s", slide="1 s", select=select, goal=goal).replay(data)
+        window(stream, window=Sliding("10 s", "1 s"), select=select, goal=goal).replay(data)
         for goal in (ErrorBound(bound), Slack("1 day"))
     )
     emitted = dict(zip(*(c.to_pylist() for c in found.results.columns), strict=True))

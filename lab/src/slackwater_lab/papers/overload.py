@@ -16,9 +16,10 @@ import pyarrow as pa
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.kernels.records import F64, I64
-from slackwater.query.join import JoinQuery, Stream
-from slackwater.query.joining import join
+from slackwater.query.goals import NoSlack
+from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Asked
+from slackwater.query.stream import Stream
 
 _DOMAIN = 1000.0  # D
 _PERIOD = 50.0  # η: seconds until values wrap around
@@ -66,7 +67,7 @@ def query_of(m: int, shed: Asked, window: str = "20 seconds") -> JoinQuery:
     names = [f"s{i + 1}" for i in range(m)]
     near = " and ".join(f"abs({a}.x - {b}.x) <= 1" for a, b in combinations(names, 2))
     streams = (Stream(name, "ts", window) for name in names)
-    return join(*streams, where=near, select="count", shed=shed)
+    return join(*streams, where=near, goal=NoSlack(), select="count", shed=shed)
 
 
 @dataclass(frozen=True)

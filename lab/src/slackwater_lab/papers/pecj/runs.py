@@ -27,10 +27,12 @@ from slackwater.compensation.tally import Tally
 from slackwater.compensation.tally_codec import Packing
 from slackwater.compensation.values import Values
 from slackwater.kernels.records import F64, I64
-from slackwater.query.aggregate import AggregateQuery, Compensation, Tumbling
-from slackwater.query.functions import count, total
+from slackwater.query.aggregate import AggregateQuery, Compensation
+from slackwater.query.functions import count
+from slackwater.query.functions import sum as total
 from slackwater.query.goals import Deadline
-from slackwater.query.join import Stream
+from slackwater.query.stream import Stream
+from slackwater.query.windows import Tumbling
 from slackwater_lab.papers.pecj.data import LENGTH, MS, Dataset, Window, tables
 from slackwater_lab.papers.pecj.oracles import oracles
 

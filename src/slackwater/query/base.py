@@ -1,0 +1,121 @@
+"""What the three kinds of queries share: their streams, their SQL, and how Spark runs them."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from slackwater.errors import QueryError
+from slackwater.query.stream import Stream, named_inputs
+from slackwater.query.units import Duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AtEnd = Literal["hold", "flush"]
+
+
+class Query(ABC):
+    """A description of what to compute: frozen, validated, serialisable."""
+
+    streams: tuple[Stream, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the streams, in order."""
+        return tuple(stream.name for stream in self.streams)
+
+    def __str__(self) -> str:
+        from slackwater.sql.printer import printed  # the front door
+
+        return printed(self)  # type: ignore[arg-type]  # one of the three kinds
+
+    def stream(
+        self,
+        inputs: Mapping[str, DataFrame] | DataFrame | None = None,
+        /,
+        arrival: str | None = None,
+        shards: int | None = None,
+        *,
+        at_end: AtEnd = "hold",
+        control: str | None = None,
+        idle_after: Duration | None = None,
+        max_future_skew: Duration | None = "1 hour",
+        rejects: bool = False,
+        **streams: DataFrame,
+    ) -> DataFrame:
+        """Run the query on Spark DataFrames, streaming or batch; the result is of the same kind.
+
+        Parameters
+        ----------
+        inputs
+            One DataFrame per stream, by stream name; for streams whose names are not given as
+            keywords. The only stream of a window may be given as it is.
+        arrival
+            The column with the arrival of a row: rows are processed in the order (arrival, stream,
+            ts, row), and the results do not depend on how Spark cuts the input into micro-batches.
+            Without it a micro-batch is one instant, and its rows are sorted by ts before they are
+            judged late; a batch DataFrame then gives the exact join.
+        shards
+            The number of shards of the join; by default one per shuffle partition. With one shard
+            it is the papers' join, event by event; with several, each is a join of its slice with
+            a common clock.
+        at_end
+            What happens to waiting events when all sources are quiet: ``"hold"`` them for the next
+            run, or ``"flush"`` them, as a last run should. Batch DataFrames are always flushed.
+        control
+            A directory that is watched for commands, one JSON object per file:
+            ``{"set": {"slack": "1 s"}}``, ``{"finished": ["trades"]}``, ``{"flush": true}``.
+        idle_after
+            A stream whose local time stands still while another moves on by this is idle: it stops
+            holding back the join until it sends rows again, which may then be late. None: the join
+            waits for it without a limit.
+        max_future_skew
+            A time that is later than the row's arrival (where both are timestamps, else: than the
+            time of the micro-batch) by more than this is rejected, so that one broken clock does
+            not make everything else late. None disables the check.
+        rejects
+            Return a tagged DataFrame with the rejected rows beside the results; `results` and
+            `rejects` take it apart.
+        **streams
+            The same DataFrames as keywords: ``query.stream(quotes=a, trades=b)``.
+
+        Returns
+        -------
+        DataFrame
+            The results; columns as in `result_schema`.
+
+        Raises
+        ------
+        DataError
+            If a DataFrame or a column is missing.
+        SparkError
+            If the session or the mixture of DataFrames cannot be used.
+        """
+        from slackwater.spark.api import Options, stream
+
+        frames = named_inputs(self.streams, inputs, streams)
+        options = Options(arrival, shards, at_end, control, idle_after, max_future_skew, rejects)
+        return stream(self, frames, options)  # type: ignore[arg-type]  # one of the three kinds
+
+    def with_(self, **others: Any) -> Callable[[DataFrame], DataFrame]:
+        """Return the join as a step of a chain: ``trades.transform(query.with_(quotes=quotes))``.
+
+        Parameters
+        ----------
+        **others
+            The DataFrames of all streams but one, and options of `stream`.
+
+        Raises
+        ------
+        QueryError
+            If not exactly one stream is left for the chain.
+        """
+        frames = {name: others.pop(name) for name in self.names if name in others}
+        left = [name for name in self.names if name not in frames]
+        if len(left) != 1:
+            got = ", ".join(frames) or "none"
+            msg = f"with_ takes the DataFrames of all streams but one, got {got}"
+            raise QueryError(msg)
+        return lambda frame: self.stream({left[0]: frame, **frames}, **others)

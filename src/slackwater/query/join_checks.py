@@ -1,0 +1,113 @@
+"""What must hold between the options of a join."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from slackwater.errors import QueryError
+from slackwater.query.expression import Expression
+from slackwater.query.goals import (
+    GOALS,
+    Deadline,
+    DropRatio,
+    ErrorBound,
+    Goal,
+    InputQuantile,
+    Latency,
+    Recall,
+)
+
+if TYPE_CHECKING:
+    from slackwater.query.join import JoinQuery
+
+
+def parsed_expression(query: JoinQuery, text: str, what: str) -> Expression:
+    """Return the parsed `text`, whose columns are of streams that the query has."""
+    parsed = Expression.parse(text, what)
+    for stream, column in sorted(parsed.columns):
+        if stream not in query.names:
+            msg = (
+                f"{what} names an unknown stream in {stream}.{column}; "
+                f"streams are {', '.join(query.names)}"
+            )
+            raise QueryError(msg)
+    return parsed
+
+
+def selected_columns(query: JoinQuery) -> tuple[tuple[str, str], ...]:
+    """Return the selected columns, which must be expressions by name."""
+    select: Any = query.select  # users may err
+    try:
+        listed = tuple((name, text) for name, text in dict(select).items())
+    except (TypeError, ValueError):
+        listed = ()
+    if not listed or not all(isinstance(text, str) for pair in listed for text in pair):
+        msg = (
+            "select must be '*', 'count' or columns by name like {'spread': 'a.px - b.px'}, got "
+            f"{select!r}; aggregates are for sw.aggregate"
+        )
+        raise QueryError(msg)
+    for name, text in listed:
+        if text.endswith(".*") and text.removesuffix(".*") in query.names:
+            continue
+        if not name:
+            msg = f"a column of results needs a name, got {name!r} for {text}"
+            raise QueryError(msg)
+        parsed_expression(query, text, "select")
+    return listed
+
+
+def check_goal(query: JoinQuery) -> None:
+    """Raise `QueryError` if the goal is not one of a join, or does not fit its options."""
+    goal = query.goal
+    if not isinstance(goal, get_args(Goal)):
+        msg = f"goal must be one of {', '.join(GOALS)}, got {goal!r}"
+        raise QueryError(msg)
+    if isinstance(goal, Deadline):
+        msg = f"a deadline is for aggregates over a join, sw.aggregate(..., deadline=), got {goal}"
+        raise QueryError(msg)
+    if isinstance(goal, Recall | InputQuantile | Latency):
+        goal.check(query.unit)
+    if isinstance(goal, ErrorBound):
+        msg = f"an error bound is for windows of one stream; a join takes a Recall, got {goal}"
+        raise QueryError(msg)
+    if isinstance(goal, DropRatio) and goal.heartbeat in ("mean", "adaptive"):
+        msg = (
+            "a join has no heartbeat: the drop ratio's must be 'largest' or 'max-delay', "
+            f"got {goal.heartbeat!r}"
+        )
+        raise QueryError(msg)
+    if not isinstance(goal, Recall):
+        return
+    if query.late == "drop":
+        msg = (
+            "a recall goal, which is the default, must know what is lost: late must be 'count' or "
+            "'emit', got 'drop'"
+        )
+        raise QueryError(msg)
+    if goal.model == "late-degree" and len(query.streams) != 2:
+        msg = f"model='late-degree' joins two streams, got {len(query.streams)}"
+        raise QueryError(msg)
+
+
+def check_shedding(query: JoinQuery) -> None:
+    """Raise `QueryError` if load shedding does not fit the windows."""
+    if query.shedding is None:
+        return
+    query.shedding.check(query.unit, query.lengths)
+    if query.late_probe == "window-end":
+        msg = "load shedding needs late_probe='none', got 'window-end'"
+        raise QueryError(msg)
+
+
+def check_slide(query: JoinQuery) -> None:
+    """Raise `QueryError` if slide and bounds do not fit each other or the windows."""
+    if query.bounds == "[)" and query.slide is None:
+        msg = "bounds='[)' leaves out the window's own end and so needs slide=, got none"
+        raise QueryError(msg)
+    if query.slide is not None and query.slide_units < 1:
+        msg = f"slide must be at least 1 {query.unit}, got {query.slide!r}"
+        raise QueryError(msg)
+    if query.slide is not None and query.has_tuple_windows:
+        msg = "slide= needs time windows on all streams, got a tuple-count window"
+        raise QueryError(msg)
