@@ -168,7 +168,7 @@ def naive_losses(case):
     ties = any(isinstance(w, Tuples) for w in case.windows)
     steps = reorder(case.valid, hold_ties=ties, **case.disorder)
     order = [e for left, *_ in steps for e in left]
-    produced, late = join(order, *case.query, late_probe=case.late_probe, goal=sw.NoSlack())
+    produced, late = join(order, *case.query, late_probe=case.late_probe)
     place = {e: n for n, e in enumerate(order)}
     missing = set(truth(case.valid, *case.query)) - set(produced)
     lost = Counter(max(r, key=place.get) for r in missing)

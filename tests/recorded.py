@@ -19,10 +19,10 @@ path = "{name}"
 """
 KINDS = {
     "join": '[join]\non = "k"\ngoal = {slack = "300 ms"}',
-    "window": '[window]\nrange = "2 s"\nslide = "1 s"\nby = "k"\n'
+    "window": '[window]\nwindow = {length = "2 s", slide = "1 s"}\nby = "k"\n'
     'select = {n = "count()", most = "max(v)"}\ngoal = {slack = "100 ms"}',
     "aggregate": '[aggregate]\non = "k"\nwindow = "1 s"\nlate = "emit"\ncompensate = true\n'
-    'select = {n = "count()", total = "sum(a.v)"}\ngoal = {deadline = "200 ms", after = "end"}',
+    'select = {n = "count()", total = "sum(a.v)"}\ndeadline = {limit = "200 ms", after = "end"}',
 }
 
 

@@ -53,7 +53,11 @@ def test_streams_that_no_key_ties_are_copied(tmp_path):
     ("kind", "asked", "words"),
     [
         ("window", None, ["for each k: n = count(), most = max(v)", "2 s long, ending each 1 s"]),
-        ("window", '[window]\nrange = 9\nselect = {n = "count()"}', ["1 shard: there are no gr"]),
+        (
+            "window",
+            '[window]\nwindow = "9 tuples"\nselect = {n = "count()"}',
+            ["1 shard: there are no gr"],
+        ),
         ("aggregate", None, ["Each window is told 200 ms after its end", "guessed (ours)"]),
         ("aggregate", None, ["the exact value follows", "May change: compensate, confidence"]),
         ("join", '[join]\non = "k"\nretention = "5 s"', ["window for 5 s (retention)", "K is 0"]),

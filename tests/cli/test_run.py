@@ -404,7 +404,7 @@ arrival = "arrival"
 on = "k"
 select = {n = "count()", total = "sum(a.v)"}
 window = {length = "2 s", slide = "1 s"}
-goal = {deadline = "3 s", after = "end", slack = "1 s"}
+deadline = {limit = "3 s", after = "end", slack = "1 s"}
 compensate = true
 by = "a.k"
 late = "emit"
@@ -437,7 +437,8 @@ def aggregate_job(folder, *changes):
 def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
     asked = {
         "select": {"n": sw.count(), "total": sw.functions.sum("a.v")}, "on": "k", "by": "a.k",
-        "deadline": sw.Deadline("3 s", after="end", slack="1 s"), "compensate": True, "late": "emit",
+        "deadline": sw.Deadline("3 s", after="end", slack="1 s"), "compensate": True,
+        "late": "emit",
     }  # fmt: skip
     streams = sw.Stream("a", "ts"), sw.Stream("b", "ts")
     query = read_job(aggregate_job(tmp_path)).query
@@ -454,10 +455,14 @@ def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
     [
         ("[aggregate]", "[join]\n[aggregate]", "has both [join] and [aggregate]"),
         ('window = {length = "2 s", slide = "1 s"}', "", "[aggregate] needs window"),
-        (', slide = "1 s"}', "}", "[aggregate] window: needs slide"),
-        ('goal = {deadline = "3 s", after = "end", slack = "1 s"}', "", "[aggregate] needs goal"),
-        ('{deadline = "3 s", after = "end", slack = "1 s"}', '{slack = "3 s"}',
-         "the goal of aggregates over a join must be a Deadline"),
+        (', slide = "1 s"}', "}", "[aggregate] the sliding windows of a join need a slide"),
+        ('{length = "2 s", slide = "1 s"}', '"9 tuples"', "must be a Tumbling or a Sliding"),
+        ('deadline = {limit = "3 s", after = "end", slack = "1 s"}', "",
+         "[aggregate] needs deadline"),
+        ('{limit = "3 s", after = "end", slack = "1 s"}', '{slack = "3 s"}',
+         "[aggregate] deadline: needs limit"),
+        ('{limit = "3 s", after = "end", slack = "1 s"}', '"soon"',
+         "deadline must be a duration"),
         ('"count()"', '"max(a.v)"', "what has not arrived may hold the extreme value"),
         ("compensate = true", 'compensate = "magic"', "compensate must be one of 'delays'"),
         ('arrival = "arrival"', 'idle_after = "1 s"', "waits for a stream of an [aggregate]"),
@@ -477,8 +482,7 @@ at_end = "flush"
 arrival = "arrival"
 
 [window]
-range = "2 seconds"
-slide = "1 second"
+window = {length = "2 seconds", slide = "1 second"}
 by = "k"
 select = {n = "count()", most = "MAX(v)"}
 goal = {drop_ratio = 0.02}
@@ -523,7 +527,8 @@ def test_windows_take_best_effort_unless_they_are_asked_for_more(tmp_path):
     ("old", "new", "message"),
     [
         ("[window]", "[join]\n[window]", "has both [join] and [window]"),
-        ('range = "2 seconds"', "", "[window] needs range"),
+        ('window = {length = "2 seconds", slide = "1 second"}', "", "[window] needs window"),
+        ('slide = "1 second"', 'slide = "9 tuples"', "both in tuples or both in time"),
         ('"count()"', '"count"', 'select.n must be like "avg(price)" or "count()", got \'count\''),
         ('"MAX(v)"', '"median(v)"', "[window] an aggregate must be one of count, sum"),
         ('select = {n = "count()", most = "MAX(v)"}', "", "[window] select must be a table"),

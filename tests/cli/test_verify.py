@@ -262,7 +262,7 @@ def test_windows_are_compared_one_by_one(tmp_path):
 
 
 def test_an_error_bound_is_held_to_its_promise(tmp_path):
-    asked = '[window]\nrange = "1 s"\nslide = "1 s"\nselect = {s = "sum(v)"}\n'
+    asked = '[window]\nwindow = "1 s"\nselect = {s = "sum(v)"}\n'
     job = write_job(tmp_path, "window", asked + "goal = {error_bound = 0.02}")
     found = replayed(job)
     write(found, tmp_path / "out")

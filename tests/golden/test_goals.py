@@ -58,7 +58,7 @@ def test_recall_of_two_streams_with_the_delays_of_the_thesis():
     assert [model.smallest_slack(r) for r in (0.42, 0.43, 0.9, 1.0)] == [0, 1, 3, 3]
 
 
-@pytest.mark.parametrize("window", [20, "2 tuples"])
+@pytest.mark.parametrize("window", [20, sw.Tuples(2)])
 def test_the_same_in_steps_of_10_and_with_tuples_that_take_as_long(window):
     asked = query(sw.NoSlack(), window)
     delays = Statistics(asked, every=100, granularity=10, keep=100).delays

@@ -136,7 +136,7 @@ def test_a_step_of_disorder_is_noticed_within_two_intervals():
         (0, 30, 100, 0.06),  # events of 70 may still come, and are not late
         (20, 0, 100, 0.07),  # late events of 80 may still take results of 100 with them
         (20, 30, 100, 0.04),
-        ("3 tuples", 0, 100, 0.08),  # nobody knows how far it reaches: a period
+        (sw.Tuples(3), 0, 100, 0.08),  # nobody knows how far it reaches: a period
     ],
 )
 def test_intervals_are_judged_when_no_more_can_be_lost(window, slack, clock, share):
@@ -276,7 +276,7 @@ def test_of_a_long_period_4_blocks_must_have_passed_since_a_change():
 # ---- what the last period left over
 
 
-@pytest.mark.parametrize(("p", "window"), [(1, 0), (2, 10), (2, 30), (5, "3 tuples")])
+@pytest.mark.parametrize(("p", "window"), [(1, 0), (2, 10), (2, 30), (5, sw.Tuples(3))])
 def test_what_was_spent_is_over_before_the_next_k_can_show(p, window):
     # an interval and a window are as long as the period, or longer
     controller, _ = asked(p=p, window=window)

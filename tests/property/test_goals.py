@@ -50,7 +50,7 @@ def test_cuts_and_restarts_change_nothing(name, case, sizes):
 def test_without_synchronizer_events_are_joined_as_they_come(case):
     query = replace(engine_query(case), goal=sw.NoSlack(synchronize=False), retention=10**8)
     run = query.replay(tables(case), arrival="arr")
-    results, late = join(case.valid, *case.query, late_probe=case.late_probe, goal=sw.NoSlack())
+    results, late = join(case.valid, *case.query, late_probe=case.late_probe)
     assert sorted(members(run.results, case.m)) == plain(results)
     assert run.late["ts"].to_pylist() == [e.ts for e, _ in late]
     if not query.has_tuple_windows:  # for those a loss is no more than a difference of counts

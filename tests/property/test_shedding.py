@@ -56,7 +56,7 @@ def oracle(case, ages):
     n = [max(1, -(-length // b)) for length in lengths]
     order = [e for left, *_ in reorder(case.valid, **case.disorder) for e in left]
     place = {e: number for number, e in enumerate(order)}
-    results, _ = join(order, *case.query, goal=sw.NoSlack())
+    results, _ = join(order, *case.query)
     for r in results:
         last = max(r, key=place.get)
         others = [e for e in r if e != last]

@@ -21,8 +21,8 @@ GOALS = st.one_of(
         sw.DropRatio,
         st.sampled_from([0.0, 0.1, 0.5]),
         st.sampled_from(["largest", "mean"]),
-        every=st.integers(1, 7),
-        recent=st.integers(1, 9),
+        every=st.builds(sw.Tuples, st.integers(1, 7)),
+        recent=st.builds(sw.Tuples, st.integers(1, 9)),
     ),
     st.sampled_from(
         [
@@ -33,7 +33,9 @@ GOALS = st.one_of(
 )
 
 
-ERRORS = st.builds(sw.ErrorBound, st.sampled_from([0.05, 0.5]), every=st.integers(1, 7))
+ERRORS = st.builds(
+    sw.ErrorBound, st.sampled_from([0.05, 0.5]), every=st.builds(sw.Tuples, st.integers(1, 7))
+)
 
 
 def shown(engine, outputs):

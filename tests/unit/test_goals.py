@@ -241,7 +241,7 @@ class TestProfiler:
         assert widened(counts).sum() == pytest.approx(counts.sum())
 
     def test_tuple_count_windows_do_not_grow(self):
-        profile = Productivity(query(sw.NoSlack(), window="3 tuples"), every=100, granularity=10)
+        profile = Productivity(query(sw.NoSlack(), window=sw.Tuples(3)), every=100, granularity=10)
         for begin in range(0, 3000, 100):
             ts = np.arange(begin, begin + 100)
             nothing = np.zeros(100, np.int64)

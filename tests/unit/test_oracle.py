@@ -98,7 +98,8 @@ def test_what_duckdb_cannot_say_is_left_to_our_engine():
 
 
 ALL = {
-    "n": sw.count(), "x_n": sw.count("x"), "s": sw.functions.sum("n"), "m": sw.avg("x"), "low": sw.functions.min("x"),
+    "n": sw.count(), "x_n": sw.count("x"), "s": sw.functions.sum("n"), "m": sw.avg("x"),
+    "low": sw.functions.min("x"),
     "high": sw.functions.max("n"), "d": sw.stddev("x"), "f": sw.first("x"), "l": sw.last("n"),
 }  # fmt: skip
 

@@ -30,7 +30,9 @@ QUERIES = {
     "shedding": sw.join(
         A, B, where="abs(a.x - b.x) < 1", goal=LEARNS, shed=sw.Harvest(budget=2_000, every="1 s")
     ),
-    "window": sw.window(S, window=sw.Sliding("1 s"), select={"n": sw.count()}, goal=sw.DropRatio(0.05)),
+    "window": sw.window(
+        S, window=sw.Sliding("1 s"), select={"n": sw.count()}, goal=sw.DropRatio(0.05)
+    ),
     "aggregate": sw.aggregate(
         S, sw.Stream("b", "ts"), on="k", select={"n": sw.count()}, window=sw.Tumbling("1 s"),
         deadline="1 s", compensate=True, late="emit",

@@ -47,7 +47,7 @@ C = sw.Stream("c", ts="ts", window=10)
         (lambda: sw.join(A, B, goal="fast"), "goal must be one of NoSlack, Slack, MaxSlack"),
         (
             lambda: sw.join(A, B, select="all", goal=sw.NoSlack()),
-            r"select must be '\*', 'count', columns by name .*got 'all'",
+            r"select must be '\*', 'count' or columns by name .*got 'all'",
         ),
         (
             lambda: sw.join(A, B, late="keep", goal=sw.NoSlack()),
@@ -133,7 +133,7 @@ C = sw.Stream("c", ts="ts", window=10)
         ),
         (
             lambda: sw.Stream("a", "ts", 1, vectors={"v": 0}),
-            r"stream 'a': vectors must tell lengths not below 1 by column, like "
+            r"stream 'a': vectors must be lengths not below 1 by column, like "
             r"\{'embedding': 512\}, got \{'v': 0\}",
         ),
         (

@@ -200,8 +200,7 @@ format = "console"
         (f"[join]\nwhere = {'[' * 3000}", "not a TOML file: it is nested too deeply"),
         ('!!python/object/apply:os.system ["true"]', "not a TOML file"),
         (
-            '[aggregate]\nwindow = "1 s"\ngoal = {deadline = "2 s"}\n'
-            "select = {n = \"__import__('os')\"}",
+            '[aggregate]\nwindow = "1 s"\ndeadline = "2 s"\nselect = {n = "__import__(\'os\')"}',
             "an aggregate must be one of",
         ),
     ],

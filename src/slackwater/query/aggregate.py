@@ -286,7 +286,7 @@ class AggregateQuery(Query):
 
 def aggregate(
     *streams: Stream,
-    on: On,
+    on: On = None,
     window: Tumbling | Sliding,
     select: Mapping[str, Aggregate],
     deadline: Duration | Deadline,
