@@ -81,8 +81,8 @@ def check_goal(query: JoinQuery) -> None:
         return
     if query.late == "drop":
         msg = (
-            "a recall goal, which is the default, must know what is lost: late must be 'count' or "
-            "'emit', got 'drop'"
+            "a recall goal must know what is lost: late must be 'count' or 'emit', got 'drop'; "
+            "without goal= the goal is Recall(0.95)"
         )
         raise QueryError(msg)
     if goal.model == "late-degree" and len(query.streams) != 2:
