@@ -80,6 +80,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make links lead to pages of the site, and marks of our tests disappear."""
     uri = page.file.src_uri
+    if uri == "index.md":
+        page.meta["hide"] = ["navigation"]  # there is nothing beside it
     return relinked(NO_RUN.sub("```python", markdown), uri)
 
 
@@ -236,7 +238,7 @@ def unreachable(site: Path) -> list[str]:
 
 
 def loaded_from_elsewhere(site: Path) -> list[str]:
-    """Scripts, styles and images that come from other servers, with the page or style they are in."""
+    """Scripts, styles and images from other servers, each with the file that loads it."""
     found = []
     for page in sorted(site.rglob("*.html")):
         outside = sorted(url for url in references(page).loads if re.match(r"(https?:)?//", url))
