@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 FRESH = ROOT / "build" / "release" / "fresh"  # the environment that the wheel is installed into
 LIMIT_BYTES = 400_000
-FOREIGN = ("slackwater_lab", "lab", "tests", "benchmarks", "examples", "docs", "tools")
+NEEDED = ("slackwater/py.typed", "slackwater/dashboard/page/index.html")
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
@@ -64,26 +64,22 @@ def build() -> list[Path]:
     return sorted(DIST.iterdir())
 
 
-def check_wheel(wheel: Path) -> str:
-    """Check size and contents of the wheel of slackwater; return them in words."""
+def wheel_problems(wheel: Path) -> list[str]:
+    """What is wrong with size and contents of the wheel of slackwater."""
+    problems = []
     size = wheel.stat().st_size
     if size >= LIMIT_BYTES:
-        msg = f"{wheel.name} has {size:,} bytes, allowed are less than {LIMIT_BYTES:,}"
-        raise ReleaseError(msg)
+        problems.append(f"{wheel.name} has {size:,} bytes, must have less than {LIMIT_BYTES:,}")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    tops = {name.split("/")[0] for name in names}
-    foreign = sorted(tops & set(FOREIGN))
     allowed = {"slackwater", f"slackwater-{version()}.dist-info"}
-    if foreign or not tops <= allowed:
-        msg = f"{wheel.name} holds {', '.join(sorted(tops - allowed))}, allowed is only slackwater"
-        raise ReleaseError(msg)
-    needed = ("slackwater/py.typed", "slackwater/dashboard/page/index.html")
-    missing = [name for name in needed if name not in names]
+    foreign = sorted({name.split("/")[0] for name in names} - allowed)
+    if foreign:
+        problems.append(f"{wheel.name} holds {', '.join(foreign)}, must hold only slackwater")
+    missing = [name for name in NEEDED if name not in names]
     if missing:
-        msg = f"{wheel.name} lacks {', '.join(missing)}"
-        raise ReleaseError(msg)
-    return f"{wheel.name}: {size:,} bytes, {len(names)} files"
+        problems.append(f"{wheel.name} lacks {', '.join(missing)}")
+    return problems
 
 
 def readme_example(readme: str) -> tuple[str, str]:
@@ -153,9 +149,10 @@ def main(arguments: list[str] | None = None) -> int:
         files = build()
         run(sys.executable, "-m", "twine", "check", "--strict", *files)
         wheel = next(path for path in files if path.match(f"slackwater-{version()}-*.whl"))
-        print(f"release: {check_wheel(wheel)}")
-        print("release: trying the wheel in a fresh environment")
+        print(f"release: trying {wheel.name} ({wheel.stat().st_size:,} bytes)")
         try_wheel(wheel)
+        if problems := wheel_problems(wheel):
+            raise ReleaseError("; ".join(problems))
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
