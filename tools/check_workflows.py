@@ -30,7 +30,8 @@ def build() -> str | None:
     if go is None:
         return None
     environment = {**os.environ, "GOBIN": str(BUILT.parent)}
-    done = subprocess.run([go, "install", MODULE], env=environment, capture_output=True, check=False)
+    command = [go, "install", MODULE]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
     return str(BUILT) if done.returncode == 0 else None
 
 

@@ -125,7 +125,7 @@ def check_citation() -> None:
 
 
 def check_publishable(tag: str) -> None:
-    """Raise if this must not be uploaded: a tag of another version, or addresses that lead nowhere."""
+    """Raise for a tag of another version, and for addresses that lead nowhere."""
     if tag.removeprefix("v") != version():
         msg = f"the tag is {tag!r}, and pyproject.toml has version {version()}"
         raise ReleaseError(msg)

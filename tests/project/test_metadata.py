@@ -19,7 +19,8 @@ PLACES = {"article": "journal", "conference-paper": "collection-title", "thesis"
 
 
 def tracked():
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    command = ["git", "ls-files"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a clone")
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]

@@ -34,7 +34,8 @@ def test_a_wheel_is_small_and_whole(tmp_path):
 
 
 def test_the_example_of_a_page_is_one_program_with_its_output():
-    page = "```python\na = 1\n```\nWords.\n```python no-run\nb\n```\n```python\nprint(a)\n```\n\n```text\n1\n```\n"
+    skipped = "```python\na = 1\n```\nWords.\n```python no-run\nb\n```\n"
+    page = skipped + "```python\nprint(a)\n```\n\n```text\n1\n```\n"
     assert release.readme_example(page) == ("a = 1\n\nprint(a)\n", "1\n")
 
 

@@ -1,4 +1,4 @@
-"""What the user asks of the join: a recall, a latency, or a slack. Frozen, validated, plain data.
+"""Goals of a query: a recall, a latency, a slack and others. Frozen, validated, plain data.
 
 >>> Recall(0.95)
 Recall(target=0.95, over='1 minute', confidence=0.97, model='measured', ...)
@@ -21,10 +21,18 @@ Model = Literal["measured", "eqsel", "noneqsel", "late-degree", "pd"]
 
 @dataclass(frozen=True)
 class NoSlack:
-    """K = 0: no waiting; what comes late within its stream is lost unless another stream lags.
+    """K = 0: no waiting. An event that is late in its stream is lost unless another stream lags.
 
-    `synchronize=False` leaves out the Synchronizer too (Baseline3 of the Thesis): events are joined
-    as they come.
+    Parameters
+    ----------
+    synchronize
+        False leaves out the Synchronizer too (Baseline3 of the Thesis): events are joined as they
+        arrive.
+
+    Examples
+    --------
+    >>> NoSlack()
+    NoSlack(synchronize=True)
     """
 
     synchronize: bool = True
@@ -32,14 +40,31 @@ class NoSlack:
 
 @dataclass(frozen=True)
 class Slack:
-    """A fixed K."""
+    """A fixed K.
+
+    Parameters
+    ----------
+    length
+        K: every event waits until its stream has delivered an event that is newer by this.
+
+    Examples
+    --------
+    >>> Slack("200 ms")
+    Slack(length='200 ms')
+    """
 
     length: Duration
 
 
 @dataclass(frozen=True)
 class MaxSlack:
-    """K follows the largest delay seen and never shrinks."""
+    """K follows the largest observed delay and never shrinks.
+
+    Examples
+    --------
+    >>> MaxSlack()
+    MaxSlack()
+    """
 
 
 @dataclass(frozen=True)
@@ -67,6 +92,19 @@ class Recall:
         ``"late-degree"`` and ``"pd"``: whether the target is that of the whole run so far.
     gains
         ``"pd"``: what an error of 1 and its change by 1 per interval add to K, as durations.
+
+    Raises
+    ------
+    QueryError
+        If `target`, `confidence`, `decay` or `model` is not allowed.
+
+    Examples
+    --------
+    >>> Recall(0.95, over="1 minute") == Recall(0.95)
+    True
+    >>> Recall(0.95, model="best")
+    Traceback (most recent call last):
+    slackwater.errors.QueryError: model must be one of 'measured', ..., got 'best'
     """
 
     target: float
@@ -90,7 +128,7 @@ class Recall:
         object.__setattr__(self, "gains", tuple(self.gains))
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         over, every = to_units(self.over, unit, "over"), to_units(self.every, unit, "every")
         granularity = to_units(self.granularity, unit, "granularity")
         if every < 1 or granularity < 1:
@@ -114,6 +152,25 @@ class InputQuantile:
     """The smallest K that covers a share `target` of the delays: the usual p95 watermark.
 
     It promises nothing about results: a result of m events is complete only if all of them are.
+
+    Parameters
+    ----------
+    target
+        The quantile of delays: above 0, at most 1.
+    every
+        K is reconsidered each `every` of event time.
+    granularity
+        Steps of K and of delays.
+
+    Raises
+    ------
+    QueryError
+        If `target` is not allowed.
+
+    Examples
+    --------
+    >>> InputQuantile(0.95)
+    InputQuantile(target=0.95, every='1 second', granularity='10 ms')
     """
 
     target: float
@@ -124,7 +181,7 @@ class InputQuantile:
         _share("the quantile", self.target)
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         Recall(1.0, self.every, every=self.every, granularity=self.granularity).check(unit)
 
 
@@ -132,8 +189,22 @@ class InputQuantile:
 class Latency:
     """The largest K such that results come no later than `limit` on average.
 
-    The latency of a result is K and the lead of the fastest stream over the slowest, who is waited
-    for. Where that lead alone is longer, K is 0.
+    The latency of a result is K plus the lead of the fastest stream over the slowest one, which the
+    join waits for. Where that lead alone is longer, K is 0.
+
+    Parameters
+    ----------
+    limit
+        The longest latency on average.
+    every
+        K is reconsidered each `every` of event time.
+    granularity
+        Steps of K and of delays.
+
+    Examples
+    --------
+    >>> Latency("2 seconds")
+    Latency(limit='2 seconds', every='1 second', granularity='10 ms')
     """
 
     limit: Duration
@@ -141,7 +212,7 @@ class Latency:
     granularity: Duration = "10 ms"
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         if isinstance(self.limit, int | float) and self.limit < 0:
             msg = f"a latency must be >= 0, got {self.limit!r}"
             raise QueryError(msg)
@@ -165,10 +236,23 @@ class DropRatio:
         recent ``"mean"`` of all times, as Kim does it. ``"max-delay"`` and ``"adaptive"``
         ((m1 + m2) / 2) are the methods that Kim compares with; they take no ratio but 0.
     every
-        The period after which the heartbeat is reconsidered, in events.
+        The period after which the heartbeat is reconsidered: a number of events.
     recent
-        Over how many events the mean is taken; and so many are held back in the beginning, until
-        something is known of their order.
+        The number of events over which the mean is taken; as many are held back in the beginning,
+        until something is known of their order.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed, or if `heartbeat` takes no ratio but 0 and has another.
+
+    Examples
+    --------
+    >>> DropRatio(0.01).ratio
+    0.01
+    >>> DropRatio(1)
+    Traceback (most recent call last):
+    slackwater.errors.QueryError: a drop ratio must be at least 0 and below 1, got 1
     """
 
     ratio: float = 0.0
@@ -216,9 +300,20 @@ class ErrorBound:
     confidence
         Share of the windows that must keep it.
     every
-        The period after which the heartbeat is reconsidered, in events.
+        The period after which the heartbeat is reconsidered: a number of events.
     recent
-        So many events are held back in the beginning, until something is known of their order.
+        The number of events that are held back in the beginning, until something is known of their
+        order.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> ErrorBound(0.02).confidence
+    0.97
     """
 
     bound: float
@@ -234,7 +329,7 @@ class ErrorBound:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The aggregates of a window are told at a fixed arrival time, with what is there by then.
+    """The aggregates of a window are returned at a fixed arrival time, from what is there by then.
 
     Parameters
     ----------
@@ -244,7 +339,17 @@ class Deadline:
         ``"start"`` as in PECJ, or ``"end"``.
     slack
         A K-slack buffer in front (PECJ's KSJ): what it still holds back at the deadline does not
-        count. None: what is there, counts (PECJ's WMJ).
+        count. With None, everything that is there counts (PECJ's WMJ).
+
+    Raises
+    ------
+    QueryError
+        If `after` is neither ``"start"`` nor ``"end"``.
+
+    Examples
+    --------
+    >>> Deadline("12 seconds")
+    Deadline(limit='12 seconds', after='start', slack=None)
     """
 
     limit: Duration
@@ -257,7 +362,7 @@ class Deadline:
             raise QueryError(msg)
 
     def check(self, unit: TimeUnit) -> None:
-        """Raise what only the query's unit can tell."""
+        """Validate durations in the query's unit."""
         least = 1 if self.after == "start" else 0
         if to_units(self.limit, unit, "a deadline") < least:
             msg = (
