@@ -131,7 +131,7 @@ mutants: SAMPLE ?= 100
 mutants: setup $(MUTANT_TOOLS)/.installed ## Change the source in SAMPLE places a package, by SEED, and see what no test notices (long)
 	@"$(BIN)/python" tools/mutants.py --seed $(SEED) --sample $(SAMPLE)
 
-# Not part of `make test`: it asks PyPI for advisories, which not every mirror has. Its packages stay out of .venv.
+# Not part of `make test`: it needs advisories from PyPI, which not every mirror has. Its packages stay out of .venv.
 AUDIT_TOOLS := build/audit
 
 $(AUDIT_TOOLS)/.installed: Makefile
@@ -139,7 +139,7 @@ $(AUDIT_TOOLS)/.installed: Makefile
 	@$(AUDIT_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 	@touch "$@"
 
-audit: $(AUDIT_TOOLS)/.installed ## Look up known vulnerabilities of the pinned packages (AUDIT=--if-reachable: if somebody can be asked)
+audit: $(AUDIT_TOOLS)/.installed ## Look up known vulnerabilities of the pinned packages (AUDIT=--if-reachable: if advisories can be reached)
 	@$(AUDIT_TOOLS)/bin/python tools/audit.py $(AUDIT)
 
 # As with the audit, the tools have an environment of their own.

@@ -35,6 +35,7 @@ OUTSIDE = {
     "docs/README.md": "all-pages.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "RELEASING.md": "releasing.md",
     "SECURITY.md": "security-policy.md",
     "LICENSE": "license.md",
     "benchmarks/README.md": "benchmarks.md",
