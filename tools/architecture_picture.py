@@ -18,9 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PACKAGE = ROOT / "src" / "slackwater"
 
-WIDTH, MARGIN, SIDE = 900, 24, 110  # pixels; dashed arrows run in the side
-HEIGHT, GAP, BETWEEN = 40, 26, 10  # of a box; between rows; between boxes of a row
-TOP, LEGEND = 24, 62
+WIDTH, MARGIN, SIDE = (
+    540,
+    16,
+    88,
+)  # pixels, so that a phone can show it; dashed arrows run in the side
+HEIGHT, GAP, BETWEEN = 36, 24, 8  # of a box; between layers; between boxes of a layer
+PER_LINE = 3  # boxes side by side
+TOP, LEGEND = 16, 88
 
 COLOURS = {"free": ("#e3f2ef", "#00796b"), "spark": ("#fff0d9", "#b26a00")}
 STYLE = (
@@ -92,21 +97,25 @@ def packages() -> set[str]:
 
 
 def placed(layers: tuple[tuple[str, ...], ...]) -> dict[str, Box]:
-    """Where each package is: a row for each layer, its packages side by side."""
+    """Where each package is: layers below each other, their packages side by side in lines."""
     boxes = {}
     space = WIDTH - 2 * MARGIN - SIDE
-    for row, names in enumerate(layers):
-        width = (space - BETWEEN * (len(names) - 1)) / len(names)
-        for place, name in enumerate(names):
-            x, y = MARGIN + place * (width + BETWEEN), TOP + row * (HEIGHT + GAP)
-            boxes[name] = Box(name, round(x, 1), y, round(width, 1))
+    y = TOP
+    for names in layers:
+        for line in (names[i : i + PER_LINE] for i in range(0, len(names), PER_LINE)):
+            width = (space - BETWEEN * (len(line) - 1)) / len(line)
+            for place, name in enumerate(line):
+                x = MARGIN + place * (width + BETWEEN)
+                boxes[name] = Box(name, round(x, 1), y, round(width, 1))
+            y += HEIGHT + BETWEEN
+        y += GAP - BETWEEN
     return boxes
 
 
 def drawn(found: Contracts) -> str:
     """The picture as SVG."""
     boxes = placed(found.layers)
-    height = TOP + len(found.layers) * (HEIGHT + GAP) + LEGEND
+    height = boxes[found.layers[-1][-1]].y + HEIGHT + GAP + LEGEND
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" role="img">',
@@ -116,8 +125,8 @@ def drawn(found: Contracts) -> str:
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
     ]
     middle = MARGIN + (WIDTH - 2 * MARGIN - SIDE) / 2
-    for row in range(1, len(found.layers)):
-        y = TOP + row * (HEIGHT + GAP)
+    for layer in found.layers[1:]:
+        y = boxes[layer[0]].y
         parts.append(
             f'<path class="down" marker-end="url(#grey)" d="M{middle} {y - GAP + 3}V{y - 4}"/>'
         )
@@ -153,7 +162,7 @@ def exceptions(found: Contracts, boxes: dict[str, Box]) -> list[str]:
     for lane, (begin, end) in enumerate(sorted(upward, key=lambda pair: -boxes[pair[1]].y)):
         low = boxes[begin].y + HEIGHT / 2 + 6 * lane - 6
         high = boxes[end].y + HEIGHT / 2
-        x = edge + 26 + 24 * lane
+        x = edge + 20 + 18 * lane
         parts.append(
             f'<path class="up" marker-end="url(#red)" d="M{edge} {low}H{x}V{high}H{edge + 3}"/>'
         )
@@ -161,25 +170,23 @@ def exceptions(found: Contracts, boxes: dict[str, Box]) -> list[str]:
 
 
 def legend(y: float) -> list[str]:
-    """What colours and arrows mean."""
-    texts = (
-        ("free", MARGIN, "must not import pyspark"),
-        ("spark", MARGIN + 210, "may import pyspark"),
-    )
+    """What colours and arrows mean, a line for each."""
     parts = []
-    for kind, x, text in texts:
+    for kind, x, text in (
+        ("free", MARGIN, "without pyspark"),
+        ("spark", 180, "may import pyspark"),
+    ):
         fill, line = COLOURS[kind]
         parts.append(
             f'<rect x="{x}" y="{y}" width="18" height="14" rx="3" fill="{fill}" stroke="{line}"/>'
             f'<text class="note" x="{x + 26}" y="{y + 12}">{text}</text>'
         )
-    x = MARGIN + 390
     parts.append(
-        f'<path class="up" marker-end="url(#red)" d="M{x} {y + 7}H{x + 34}"/>'
-        f'<text class="note" x="{x + 42}" y="{y + 12}">exception, listed in the contract</text>'
+        f'<path class="up" marker-end="url(#red)" d="M{MARGIN} {y + 31}H{MARGIN + 34}"/>'
+        f'<text class="note" x="{MARGIN + 42}" y="{y + 36}">exception listed in the contract</text>'
     )
-    note = "A package imports only from rows below its own, and never from its own row."
-    parts.append(f'<text class="note" x="{MARGIN}" y="{y + 36}">{note}</text>')
+    note = "A package imports only from layers below its own, never from its own layer."
+    parts.append(f'<text class="note" x="{MARGIN}" y="{y + 60}">{note}</text>')
     return parts
 
 
