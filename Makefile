@@ -17,7 +17,7 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 ifndef BESIDE
 .NOTPARALLEL: # the steps share the machine and the compile cache
 endif
-.PHONY: help setup lint test test-main test-nojit demo bench peers trust mutants audit clean
+.PHONY: help setup lint docs test test-main test-nojit demo bench peers trust mutants audit release clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,13 +60,20 @@ $(VENV)/.warm: $(VENV)/.stale
 	@"$(BIN)/python" -m slackwater.engine.warm
 	@touch "$@"
 
-lint: setup ## Check style, formatting, types and the direction of imports
-	@echo "lint: ruff, ruff format, mypy, import-linter"
+lint: setup docs ## Check style, formatting, types, the direction of imports, workflows and the documentation site
+	@echo "lint: ruff, ruff format, mypy, import-linter, actionlint"
 	@"$(BIN)/ruff" check --quiet
 	@report=$$("$(BIN)/ruff" format --check 2>&1) || { echo "$$report"; exit 1; }
 	@"$(BIN)/mypy" --no-error-summary
 	@"$(BIN)/mypy" --no-error-summary tools/*.py
 	@report=$$("$(BIN)/lint-imports" 2>&1) || { echo "$$report"; exit 1; }
+	@"$(BIN)/python" tools/check_workflows.py
+
+# The variable: Material for MkDocs prints news about itself otherwise.
+docs: setup ## Build the documentation site into build/site; a warning is an error
+	@echo "docs: building build/site"
+	@NO_MKDOCS_2_WARNING=1 "$(BIN)/python" -m mkdocs --quiet build --strict
+	@"$(BIN)/python" tools/docs_site.py build/site
 
 test: lint test-main test-nojit ## Set up, lint, and run every test; all that a fresh machine needs
 
@@ -124,7 +131,7 @@ mutants: SAMPLE ?= 100
 mutants: setup $(MUTANT_TOOLS)/.installed ## Change the source in SAMPLE places a package, by SEED, and see what no test notices (long)
 	@"$(BIN)/python" tools/mutants.py --seed $(SEED) --sample $(SAMPLE)
 
-# Not part of `make test`: it asks PyPI for advisories, which not every mirror has. Its packages stay out of .venv.
+# Not part of `make test`: it needs advisories from PyPI, which not every mirror has. Its packages stay out of .venv.
 AUDIT_TOOLS := build/audit
 
 $(AUDIT_TOOLS)/.installed: Makefile
@@ -132,10 +139,21 @@ $(AUDIT_TOOLS)/.installed: Makefile
 	@$(AUDIT_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
 	@touch "$@"
 
-audit: $(AUDIT_TOOLS)/.installed ## Look up known vulnerabilities of the pinned packages (AUDIT=--if-reachable: if somebody can be asked)
+audit: $(AUDIT_TOOLS)/.installed ## Look up known vulnerabilities of the pinned packages (AUDIT=--if-reachable: if advisories can be reached)
 	@$(AUDIT_TOOLS)/bin/python tools/audit.py $(AUDIT)
 
+# As with the audit, the tools have an environment of their own.
+RELEASE_TOOLS := build/release/tools
+
+$(RELEASE_TOOLS)/.installed: Makefile
+	@"$(PYTHON)" -m venv $(RELEASE_TOOLS)
+	@$(RELEASE_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check build==1.6.1 twine==7.0.0 cffconvert==2.0.0
+	@touch "$@"
+
+release: $(RELEASE_TOOLS)/.installed ## Build wheels and sdists into dist, check them, and try the wheel in a fresh environment
+	@$(RELEASE_TOOLS)/bin/python tools/release.py
+
 clean: ## Remove what was built, .venv included
-	@rm -rf "$(VENV)" "$(PEERS)" build dist .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \
+	@rm -rf "$(VENV)" "$(PEERS)" build dist lab/build .coverage .coverage.* htmlcov .hypothesis .mypy_cache .pytest_cache \
 	  .ruff_cache .import_linter_cache src/*.egg-info lab/src/*.egg-info
 	@find src lab tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,7 +2,7 @@
 
 Ends with 0 if every package was looked up and none has an advisory, with 1 if one has, with 2 if
 some could not be looked up. A mirror of PyPI without advisories knows none of them: that is not
-called clean. With ``--if-reachable`` it is told and no failure, since there is nobody to ask.
+called clean. With ``--if-reachable`` that is printed and is no failure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLEAN, VULNERABLE, UNKNOWN = 0, 1, 2
 
 
 def looked_up(pinned: Path) -> list[dict[str, Any]]:
-    """What pip-audit says of each package."""
+    """The report of pip-audit on each package."""
     options = ["--no-deps", "--disable-pip", "--progress-spinner", "off", "--format", "json"]
     done = subprocess.run(
         [sys.executable, "-m", "pip_audit", *options, "-r", str(pinned)],
@@ -41,8 +41,8 @@ def verdict(packages: list[dict[str, Any]], if_reachable: bool) -> tuple[int, li
     """
     known = [package for package in packages if "skip_reason" not in package]
     if not known:
-        told = "audit: advisories cannot be reached from here, nothing was looked up"
-        return (CLEAN if if_reachable else UNKNOWN), [told]
+        message = "audit: advisories cannot be reached from here, nothing was looked up"
+        return (CLEAN if if_reachable else UNKNOWN), [message]
     lines = [
         f"audit: {package['name']} {package['version']}: {advisory['id']}, "
         f"mended in {', '.join(advisory['fix_versions']) or 'no version yet'}"
@@ -58,7 +58,7 @@ def verdict(packages: list[dict[str, Any]], if_reachable: bool) -> tuple[int, li
 
 
 def main() -> int:
-    """Look up and tell; return the exit status."""
+    """Look up and print; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--if-reachable", action="store_true", help="no advisories: no failure")
     status, lines = verdict(looked_up(PINNED), parser.parse_args().if_reachable)

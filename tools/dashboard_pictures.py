@@ -76,8 +76,8 @@ def replayed() -> Iterator[dict[str, Any]]:
 def history_of(file: Path | None, share: float) -> History:
     """What the page shows: the beginning of a run."""
     history = History()
-    told = list(islice(replayed(), SECONDS) if file is None else LogFile(file).lines())
-    for line in told[: round(share * len(told))]:
+    played = list(islice(replayed(), SECONDS) if file is None else LogFile(file).lines())
+    for line in played[: round(share * len(played))]:
         history.take(line)
     return history
 

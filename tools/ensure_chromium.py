@@ -1,8 +1,8 @@
 """Look for the browser that the tests of the dashboard need.
 
-They drive Chromium through its chromedriver. If both are there, this program only says so. If not,
-and this is a Debian where it may install packages, it does. Anywhere else it says that these tests
-will be skipped: nothing but them needs a browser, so that is no error.
+They drive Chromium through its chromedriver. If both are there, this program only prints where. If
+not, and this is a Debian where it may install packages, it does. Anywhere else it prints that these
+tests will be skipped: nothing but them needs a browser, so that is no error.
 """
 
 from __future__ import annotations

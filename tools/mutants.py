@@ -36,7 +36,7 @@ from typing import Any, NoReturn
 import coverage
 import pytest
 
-from mutations import GROUPS, ROOT, SOURCE, Mutant, mutated, population, told
+from mutations import GROUPS, ROOT, SOURCE, Mutant, described, mutated, population
 
 BUILD = ROOT / "build" / "mutants"  # cosmic-ray, and what the last run found
 OUTCOMES = BUILD / "outcomes.jsonl"
@@ -244,39 +244,39 @@ def main() -> int:
     parser.add_argument("--compiled", action="store_true", help="--again, with compiled kernels")
     parser.add_argument("--measured", action="store_true", help="tests as the last run saw them")
     parser.add_argument("tests", nargs="*", default=TESTS, help="tests that mutants meet")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     os.chdir(ROOT)
     sys.path[:0] = [str(ROOT / "src"), str(BUILD / "tools")]
     # Those that are left meet more examples.
-    again = asked.again or asked.compiled
-    profile = "ci" if asked.compiled else "nojit" if again else "mutants"
+    again = options.again or options.compiled
+    profile = "ci" if options.compiled else "nojit" if again else "mutants"
     os.environ |= {
-        "NUMBA_DISABLE_JIT": str(int(not asked.compiled)),
+        "NUMBA_DISABLE_JIT": str(int(not options.compiled)),
         "SLACKWATER_PROFILE": profile,
     }
     for name in PRELOADED:
         import_module(name)
-    if not asked.measured:
-        _, status = os.waitpid(forked(partial(measure, asked.tests)), 0)
+    if not options.measured:
+        _, status = os.waitpid(forked(partial(measure, options.tests)), 0)
         if status != 0:
             print("mutants: a test fails without a mutant", file=sys.stderr)
             return 1
     print("mutants: what no test notices", flush=True)
     everything = {group: list(population(group)) for group in GROUPS}
-    samples = [drawn(mutants, asked.sample, asked.seed) for mutants in everything.values()]
+    samples = [drawn(mutants, options.sample, options.seed) for mutants in everything.values()]
     # One of each group at a time: a run that is cut short leaves samples of all.
     sample = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant]
     outcomes = saved() if again else {}
     if again:
         sample = [mutant for mutant, what in outcomes.items() if what in ALIVE]
-    if asked.compiled:  # numba would take a kernel from its cache, without the change
+    if options.compiled:  # numba would take a kernel from its cache, without the change
         sample = [mutant for mutant in sample if "/kernels/" not in mutant.path]
-    for mutant, what in tried(sample, Selection(ENOUGH[profile]), asked.jobs):
+    for mutant, what in tried(sample, Selection(ENOUGH[profile]), options.jobs):
         if what != "not run" or not again:  # it may be that only these tests do not run it
             outcomes[mutant] = what
             save(outcomes)
         if what in ALIVE:
-            print(f"{outcomes[mutant]}: {told(mutant)}", flush=True)
+            print(f"{outcomes[mutant]}: {described(mutant)}", flush=True)
     print("\n".join(table({group: len(found) for group, found in everything.items()}, outcomes)))
     return 0
 

@@ -101,7 +101,7 @@ def population(group: str) -> Iterator[Mutant]:
                     yield Mutant(group, str(path.relative_to(ROOT)), at[0], name, occurrence)
 
 
-def told(mutant: Mutant) -> str:
+def described(mutant: Mutant) -> str:
     """A mutant in a line: where, what stood there, what stands there now."""
     old = (ROOT / mutant.path).read_text().splitlines()
     new = mutated(mutant).splitlines()

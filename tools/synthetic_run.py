@@ -37,16 +37,16 @@ def join_lines(
 ) -> Iterator[Line]:
     """A join with a recall goal, a line per second.
 
-    `targets` has the targets that are asked for, by micro-batch; from `shed_from` on there is more
+    `targets` has new targets, by micro-batch; from `shed_from` on there is more
     work than CPU.
     """
     rng = random.Random(seed)
     join = _Join(rng)
     yield _started(key, "matches", {"kind": "Recall", "target": 0.95, "over": "1 minute"}, "join")
     for batch in range(count):
-        asked = (targets or {}).get(batch)
+        new_target = (targets or {}).get(batch)
         is_short = shed_from is not None and batch >= shed_from
-        yield _batch(key, "matches", batch, join.metrics(batch, count, asked, is_short))
+        yield _batch(key, "matches", batch, join.metrics(batch, count, new_target, is_short))
 
 
 class _Join:
@@ -61,9 +61,9 @@ class _Join:
         }
         self._produced = self._lost = self._missed = 0
 
-    def metrics(self, batch: int, count: int, asked: float | None, is_short: bool) -> Line:
+    def metrics(self, batch: int, count: int, new_target: float | None, is_short: bool) -> Line:
         rng = self._rng
-        self._target = asked or self._target
+        self._target = new_target or self._target
         moment = batch / max(count, 60)
         mean = 700 + 260 * math.sin(9 * moment) + (900 if 0.42 < moment < 0.68 else 0)
         mean *= 1 + 0.06 * rng.gauss(0, 1)
@@ -95,7 +95,7 @@ class _Join:
             "evicted": 0, "backlog": 120 if is_short else 0, "throttle": throttle,
             "recall": self._produced / true if true else None, "throttles": [throttle, 1.0],
             "streams": streams,
-            "commands": [] if asked is None else [{"recall": asked}],
+            "commands": [] if new_target is None else [{"recall": new_target}],
             "picture": {
                 "now": BEGIN_MS + 1000 * batch,
                 "recall": self._recall if batch > 5 else None,

@@ -91,14 +91,44 @@ def __getattr__(name: str) -> str:
 
 
 def results(tagged: DataFrame) -> DataFrame:
-    """The results of a query that was streamed with ``rejects=True``."""
+    """The results of a query that was streamed with ``rejects=True``.
+
+    Parameters
+    ----------
+    tagged
+        What ``query.stream(..., rejects=True)`` returned.
+
+    Returns
+    -------
+    DataFrame
+        The same columns as without ``rejects=True``.
+
+    Examples
+    --------
+    >>> matches = results(query.stream(frames, rejects=True))  # doctest: +SKIP
+    """
     from slackwater.spark import api
 
     return api.results(tagged)
 
 
 def rejects(tagged: DataFrame) -> DataFrame:
-    """The rejected rows of a query streamed with ``rejects=True``: stream, reason, row (JSON)."""
+    """The rejected rows of a query that was streamed with ``rejects=True``.
+
+    Parameters
+    ----------
+    tagged
+        What ``query.stream(..., rejects=True)`` returned.
+
+    Returns
+    -------
+    DataFrame
+        Columns: stream, reason, row (JSON).
+
+    Examples
+    --------
+    >>> rejected = rejects(query.stream(frames, rejects=True))  # doctest: +SKIP
+    """
     from slackwater.spark import api
 
     return api.rejects(tagged)

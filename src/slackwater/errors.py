@@ -1,18 +1,18 @@
-"""One family of errors. Each says what was wrong, what was got and what is allowed."""
+"""One family of errors. Each names what was wrong, what was given and what is allowed."""
 
 from __future__ import annotations
 
 
 class SlackwaterError(Exception):
-    """Everything this package raises on purpose."""
+    """The base of all errors that this package raises on purpose."""
 
 
 class QueryError(SlackwaterError, ValueError):
-    """A join was described in a way that cannot be run."""
+    """A query was described in a way that cannot be run."""
 
 
 class DataError(SlackwaterError, ValueError):
-    """The data handed in does not fit the query."""
+    """The given data does not fit the query."""
 
 
 class ConditionError(SlackwaterError, ArithmeticError):

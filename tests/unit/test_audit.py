@@ -11,7 +11,7 @@ ASKED_IN_VAIN = {"name": "private", "skip_reason": "Dependency not found on PyPI
 
 
 @pytest.mark.parametrize(
-    ("packages", "status", "told"),
+    ("packages", "status", "messages"),
     [
         ([FINE, FINE], CLEAN, "audit: 2 packages, no known vulnerability"),
         ([FINE, BAD], VULNERABLE, "audit: holey 1.0: PYSEC-1, mended in 1.1, 2.0"),
@@ -21,13 +21,13 @@ ASKED_IN_VAIN = {"name": "private", "skip_reason": "Dependency not found on PyPI
 )
 @pytest.mark.parametrize("if_reachable", [False, True])
 def test_what_is_known_is_told_and_what_is_not_is_not_called_clean(
-    packages, status, told, if_reachable
+    packages, status, messages, if_reachable
 ):
-    assert verdict(packages, if_reachable) == (status, [told])
+    assert verdict(packages, if_reachable) == (status, [messages])
 
 
 @pytest.mark.parametrize("packages", [[], [ASKED_IN_VAIN]])
 def test_only_where_nobody_can_be_asked_that_may_be_no_failure(packages):
-    told = ["audit: advisories cannot be reached from here, nothing was looked up"]
-    assert verdict(packages, if_reachable=False) == (UNKNOWN, told)
-    assert verdict(packages, if_reachable=True) == (CLEAN, told)
+    messages = ["audit: advisories cannot be reached from here, nothing was looked up"]
+    assert verdict(packages, if_reachable=False) == (UNKNOWN, messages)
+    assert verdict(packages, if_reachable=True) == (CLEAN, messages)

@@ -1,4 +1,4 @@
-"""What tools/mutants.py tells of its samples; that it finds mutants, `make mutants` shows."""
+"""The report of tools/mutants.py on its samples; `make mutants` shows that it finds mutants."""
 
 import pytest
 

@@ -21,7 +21,26 @@ Function = Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A function of the values of a column in a window; nulls do not take part."""
+    """A function of the values of a column in a window; nulls do not take part.
+
+    Parameters
+    ----------
+    function
+        ``"count"``, ``"sum"``, ``"avg"``, ``"min"``, ``"max"``, ``"stddev"``, ``"first"`` or
+        ``"last"``.
+    column
+        The column whose values it takes; None counts events.
+
+    Raises
+    ------
+    QueryError
+        For another function, or if a function other than ``"count"`` has no column.
+
+    Examples
+    --------
+    >>> Aggregate("avg", "price") == avg("price")
+    True
+    """
 
     function: Function
     column: str | None = None
@@ -38,40 +57,168 @@ class Aggregate:
 
 
 def count(column: str | None = None) -> Aggregate:
-    """How many events there are, or how many have a value in `column`."""
+    """Count events, or values that are not null.
+
+    Parameters
+    ----------
+    column
+        None: all events. Otherwise those with a value in this column.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> count()
+    Aggregate(function='count', column=None)
+    """
     return Aggregate("count", column)
 
 
 def sum(column: str) -> Aggregate:
-    """The sum; null if no event has a value."""
+    """The sum; null if no event has a value.
+
+    Parameters
+    ----------
+    column
+        A column of numbers.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> sum("amount")
+    Aggregate(function='sum', column='amount')
+    """
     return Aggregate("sum", column)
 
 
 def avg(column: str) -> Aggregate:
-    """The mean."""
+    """The mean; null if no event has a value.
+
+    Parameters
+    ----------
+    column
+        A column of numbers.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> avg("price")
+    Aggregate(function='avg', column='price')
+    """
     return Aggregate("avg", column)
 
 
 def min(column: str) -> Aggregate:
-    """The smallest value; NaN is larger than every number."""
+    """The smallest value; NaN is larger than every number.
+
+    Parameters
+    ----------
+    column
+        A column of numbers.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> min("price")
+    Aggregate(function='min', column='price')
+    """
     return Aggregate("min", column)
 
 
 def max(column: str) -> Aggregate:
-    """The largest value; NaN is larger than every number."""
+    """The largest value; NaN is larger than every number.
+
+    Parameters
+    ----------
+    column
+        A column of numbers.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> max("price")
+    Aggregate(function='max', column='price')
+    """
     return Aggregate("max", column)
 
 
 def stddev(column: str) -> Aggregate:
-    """The standard deviation of the sample; null for less than two values."""
+    """The standard deviation of the sample; null for less than two values.
+
+    Parameters
+    ----------
+    column
+        A column of numbers.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> stddev("price")
+    Aggregate(function='stddev', column='price')
+    """
     return Aggregate("stddev", column)
 
 
 def first(column: str) -> Aggregate:
-    """The value of the first event of the window, null if that is null."""
+    """The value of the first event of the window, null if that is null.
+
+    Parameters
+    ----------
+    column
+        A column of any type.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> first("symbol")
+    Aggregate(function='first', column='symbol')
+    """
     return Aggregate("first", column)
 
 
 def last(column: str) -> Aggregate:
-    """The value of the last event of the window, null if that is null."""
+    """The value of the last event of the window, null if that is null.
+
+    Parameters
+    ----------
+    column
+        A column of any type.
+
+    Returns
+    -------
+    Aggregate
+        A value of ``select=``.
+
+    Examples
+    --------
+    >>> last("symbol")
+    Aggregate(function='last', column='symbol')
+    """
     return Aggregate("last", column)

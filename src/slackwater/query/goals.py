@@ -1,4 +1,4 @@
-"""What the user asks of the join: a recall, a latency, or a slack. Frozen, validated, plain data.
+"""Goals of a query: a recall, a latency, a slack and others. Frozen, validated, plain data.
 
 >>> Recall(0.95)
 Recall(target=0.95, over='1 minute', confidence=0.97, model='measured', ...)
@@ -22,10 +22,18 @@ Model = Literal["measured", "eqsel", "noneqsel", "late-degree", "pd"]
 
 @dataclass(frozen=True)
 class NoSlack:
-    """K = 0: no waiting; what comes late within its stream is lost unless another stream lags.
+    """K = 0: no waiting. An event that is late in its stream is lost unless another stream lags.
 
-    `synchronize=False` leaves out the Synchronizer too (Baseline3 of the Thesis): events are joined
-    as they come.
+    Parameters
+    ----------
+    synchronize
+        False leaves out the Synchronizer too (Baseline3 of the Thesis): events are joined as they
+        arrive.
+
+    Examples
+    --------
+    >>> NoSlack()
+    NoSlack(synchronize=True)
     """
 
     synchronize: bool = True
@@ -33,14 +41,31 @@ class NoSlack:
 
 @dataclass(frozen=True)
 class Slack:
-    """A fixed K."""
+    """A fixed K.
+
+    Parameters
+    ----------
+    length
+        K: every event waits until its stream has delivered an event that is newer by this.
+
+    Examples
+    --------
+    >>> Slack("200 ms")
+    Slack(length='200 ms')
+    """
 
     length: Duration
 
 
 @dataclass(frozen=True)
 class MaxSlack:
-    """K follows the largest delay seen and never shrinks."""
+    """K follows the largest observed delay and never shrinks.
+
+    Examples
+    --------
+    >>> MaxSlack()
+    MaxSlack()
+    """
 
 
 @dataclass(frozen=True)
@@ -68,6 +93,19 @@ class Recall:
         ``"late-degree"`` and ``"pd"``: whether the target is that of the whole run so far.
     gains
         ``"pd"``: what an error of 1 and its change by 1 per interval add to K, as durations.
+
+    Raises
+    ------
+    QueryError
+        If `target`, `confidence`, `decay` or `model` is not allowed.
+
+    Examples
+    --------
+    >>> Recall(0.95, over="1 minute") == Recall(0.95)
+    True
+    >>> Recall(0.95, model="best")
+    Traceback (most recent call last):
+    slackwater.errors.QueryError: model must be one of 'measured', ..., got 'best'
     """
 
     target: float
@@ -115,6 +153,25 @@ class InputQuantile:
     """The smallest K that covers a share `target` of the delays: the usual p95 watermark.
 
     It promises nothing about results: a result of m events is complete only if all of them are.
+
+    Parameters
+    ----------
+    target
+        The quantile of delays: above 0, at most 1.
+    every
+        K is reconsidered each `every` of event time.
+    granularity
+        Steps of K and of delays.
+
+    Raises
+    ------
+    QueryError
+        If `target` is not allowed.
+
+    Examples
+    --------
+    >>> InputQuantile(0.95)
+    InputQuantile(target=0.95, every='1 second', granularity='10 ms')
     """
 
     target: float
@@ -133,8 +190,22 @@ class InputQuantile:
 class Latency:
     """The largest K such that results come no later than `limit` on average.
 
-    The latency of a result is K and the lead of the fastest stream over the slowest, who is waited
-    for. Where that lead alone is longer, K is 0.
+    The latency of a result is K plus the lead of the fastest stream over the slowest one, which the
+    join waits for. Where that lead alone is longer, K is 0.
+
+    Parameters
+    ----------
+    limit
+        The longest latency on average.
+    every
+        K is reconsidered each `every` of event time.
+    granularity
+        Steps of K and of delays.
+
+    Examples
+    --------
+    >>> Latency("2 seconds")
+    Latency(limit='2 seconds', every='1 second', granularity='10 ms')
     """
 
     limit: Duration
@@ -170,6 +241,19 @@ class DropRatio:
     recent
         The number of events over which the mean is taken; as many are held back in the beginning,
         until something is known of their order.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed, or if `heartbeat` takes no ratio but 0 and has another.
+
+    Examples
+    --------
+    >>> DropRatio(0.01).ratio
+    0.01
+    >>> DropRatio(1)
+    Traceback (most recent call last):
+    slackwater.errors.QueryError: a drop ratio must be at least 0 and below 1, got 1
     """
 
     ratio: float = 0.0
@@ -221,6 +305,16 @@ class ErrorBound:
     recent
         The number of events that are held back in the beginning, until something is known of their
         order.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> ErrorBound(0.02).confidence
+    0.97
     """
 
     bound: float
@@ -236,7 +330,7 @@ class ErrorBound:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The aggregates of a window are told at a fixed arrival time, with what is there by then.
+    """The aggregates of a window are returned at a fixed arrival time, from what is there by then.
 
     Parameters
     ----------
@@ -246,7 +340,17 @@ class Deadline:
         ``"start"`` as in PECJ, or ``"end"``.
     slack
         A K-slack buffer in front (PECJ's KSJ): what it still holds back at the deadline does not
-        count. None: what is there, counts (PECJ's WMJ).
+        count. With None, everything that is there counts (PECJ's WMJ).
+
+    Raises
+    ------
+    QueryError
+        If `after` is neither ``"start"`` nor ``"end"``.
+
+    Examples
+    --------
+    >>> Deadline("12 seconds")
+    Deadline(limit='12 seconds', after='start', slack=None)
     """
 
     limit: Duration

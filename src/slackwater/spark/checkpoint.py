@@ -29,6 +29,15 @@ def check_checkpoint(path: str | Path) -> None:
     ----------
     path
         The directory of ``checkpointLocation``; it need not be there yet.
+
+    Raises
+    ------
+    SnapshotError
+        With the entry that is missing or damaged.
+
+    Examples
+    --------
+    >>> check_checkpoint("/a/directory/that/is/not/there/yet")
     """
     path = Path(path)
     plan = max(_entries(path / "offsets"), default=-1)

@@ -33,7 +33,7 @@ _SETTINGS = {
 def session(
     name: str = "slackwater", cores: int | None = None, settings: dict[str, Any] | None = None
 ) -> SparkSession:
-    """A local session, or the one that runs.
+    """Return the active session or create a local one.
 
     Parameters
     ----------
@@ -43,6 +43,15 @@ def session(
         How many cores it uses, and into how many partitions it shuffles; by default all.
     settings
         Further Spark settings, by name; they come before ours.
+
+    Returns
+    -------
+    SparkSession
+        With RocksDB as state store, times in UTC, and Python workers that start fast.
+
+    Examples
+    --------
+    >>> spark = session(cores=2)  # doctest: +SKIP
     """
     from pyspark.sql import SparkSession  # noqa: PLC0415  workers import this module for nothing
 

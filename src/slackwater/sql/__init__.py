@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def sql(text: str, **streams: str | Stream) -> AnyQuery:
-    """The query that a text asks for; the statement is described in docs/sql.md.
+    """The query that a SQL text describes; docs/sql.md has the grammar.
 
     Parameters
     ----------
@@ -34,7 +34,22 @@ def sql(text: str, **streams: str | Stream) -> AnyQuery:
         One SELECT.
     streams
         By the name of a source: the column of its event time, or a `Stream`, where the text does
-        not say it (``[RANGE 5 SECONDS, WATTR event_time]``). Otherwise it is ``ts``.
+        not name it (``[RANGE 5 SECONDS, WATTR event_time]``). The default is ``ts``.
+
+    Returns
+    -------
+    JoinQuery, WindowQuery or AggregateQuery
+        The same as `join` or `window` return for these options.
+
+    Raises
+    ------
+    QueryError
+        If the text cannot be read; the message shows the line and what may have been meant.
+
+    Examples
+    --------
+    >>> sql("SELECT * FROM a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] USING (k)").names
+    ('a', 'b')
     """
     from slackwater.sql.reader import read
 
