@@ -60,7 +60,11 @@ def test_streams_that_no_key_ties_are_copied(tmp_path):
         ),
         ("aggregate", None, ["Each window is told 200 ms after its end", "guessed (ours)"]),
         ("aggregate", None, ["the exact value follows", "May change: compensate, confidence"]),
-        ("join", '[join]\non = "k"\nretention = "5 s"', ["window for 5 s (retention)", "0.95 of the true results"]),
+        (
+            "join",
+            '[join]\non = "k"\nretention = "5 s"',
+            ["window for 5 s (retention)", "0.95 of the true results"],
+        ),
         ("join", '[join]\non = "k"\ngoal = "max-slack"', ["K is the largest delay so far"]),
     ],
 )

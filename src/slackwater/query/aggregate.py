@@ -227,7 +227,13 @@ class AggregateQuery(Query):
     # ---- as data
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold."""
+        """Return plain data that JSON can hold.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+        """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain["streams"] = [stream.to_dict() for stream in self.streams]
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
@@ -239,7 +245,18 @@ class AggregateQuery(Query):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> AggregateQuery:
-        """Return the query that `to_dict` described."""
+        """Return the query that `to_dict` described.
+
+        Parameters
+        ----------
+        plain
+            What `to_dict` returned, or the same read from JSON.
+
+        Returns
+        -------
+        AggregateQuery
+            Equal to the one that was described.
+        """
         given = dict(plain)
         on, window = given.pop("on"), given.pop("window")
         return cls(

@@ -107,6 +107,11 @@ class Query(ABC):
         **others
             The DataFrames of all streams but one, and options of `stream`.
 
+        Returns
+        -------
+        Callable
+            A function of the DataFrame of the remaining stream, for `DataFrame.transform`.
+
         Raises
         ------
         QueryError

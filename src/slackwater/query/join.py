@@ -179,6 +179,11 @@ class JoinQuery(Query):
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold.
 
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+
         Raises
         ------
         QueryError
@@ -197,7 +202,18 @@ class JoinQuery(Query):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> JoinQuery:
-        """Return the query that `to_dict` described."""
+        """Return the query that `to_dict` described.
+
+        Parameters
+        ----------
+        plain
+            What `to_dict` returned, or the same read from JSON.
+
+        Returns
+        -------
+        JoinQuery
+            Equal to the one that was described.
+        """
         given = dict(plain)
         on = given.pop("on")
         return cls(

@@ -158,7 +158,13 @@ class WindowQuery(Query):
     # ---- as data
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold."""
+        """Return plain data that JSON can hold.
+
+        Returns
+        -------
+        dict
+            What `from_dict` takes.
+        """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain["streams"] = [stream.to_dict() for stream in self.streams]
         plain["window"] = window_to_dict(self.window)
@@ -169,7 +175,18 @@ class WindowQuery(Query):
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> WindowQuery:
-        """Return the query that `to_dict` described."""
+        """Return the query that `to_dict` described.
+
+        Parameters
+        ----------
+        plain
+            What `to_dict` returned, or the same read from JSON.
+
+        Returns
+        -------
+        WindowQuery
+            Equal to the one that was described.
+        """
         given = dict(plain)
         return cls(
             streams=tuple(map(Stream.from_dict, given.pop("streams"))),
