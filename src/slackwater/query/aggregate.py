@@ -20,26 +20,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from slackwater.errors import QueryError
+from slackwater.query.aggregate_checks import (
+    Compensation,
+    LateAnswer,
+    check_choices,
+    check_select,
+    check_windows,
+)
 from slackwater.query.base import Query
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Deadline, Goal, goal_from_dict, goal_to_dict
 from slackwater.query.keys import Key, On, keys_of
-from slackwater.query.stream import MOST_STREAMS, Stream, check_streams, named_inputs
+from slackwater.query.stream import Stream, check_streams, named_inputs
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 from slackwater.query.windows import Sliding, Tumbling, window_from_dict, window_to_dict
 
 if TYPE_CHECKING:
     from slackwater.engine.aggregate_replay import AggregateRun
-
-Compensation = Literal["delays", "aema", "svi", "mlp", "mlp-elbo"]
-LateAnswer = Literal["count", "emit"]
-
-_FUNCTIONS = ("count", "sum", "avg")
-_ORDER_MATTERS = ("min", "max", "first", "last")
-_OWN_COLUMNS = ("window_start", "window_end", "completeness", "exact")
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class AggregateQuery(Query):
             msg = f"aggregates over a join have a Deadline, deadline='12 s', got {self.goal!r}"
             raise QueryError(msg)
         self.goal.check(self.unit)
-        self._check_choices()
-        self._check_windows()
-        self._check_select()
+        check_choices(self)
+        check_windows(self)
+        check_select(self)
         joined = keys_of(self.on, self.names)
         if len(joined) != 1 or not all(joined[0].columns.values()):
             msg = (
@@ -87,62 +87,6 @@ class AggregateQuery(Query):
             )
             raise QueryError(msg)
         self.group_stream, self.retained  # noqa: B018  raise now
-
-    def _check_choices(self) -> None:
-        choices = (*get_args(Compensation), True, False, None)
-        if self.compensate not in choices:
-            listed = ", ".join(map(repr, choices))
-            msg = f"compensate must be one of {listed}, got {self.compensate!r}"
-            raise QueryError(msg)
-        if self.late not in get_args(LateAnswer):
-            msg = f"late must be one of 'count', 'emit' for aggregates, got {self.late!r}"
-            raise QueryError(msg)
-        good = isinstance(self.confidence, float) and 0.5 <= self.confidence < 1
-        if not good:
-            msg = f"confidence must be at least 0.5 and below 1, got {self.confidence!r}"
-            raise QueryError(msg)
-
-    def _check_windows(self) -> None:
-        if isinstance(self.window, Sliding) and self.window.slide is None:
-            msg = f"the sliding windows of a join need a slide, got {self.window}"
-            raise QueryError(msg)
-        if self.step > self.length:
-            msg = f"slide must not be longer than the window, got {self.window}"
-            raise QueryError(msg)
-        if len(self.streams) > MOST_STREAMS // 4:
-            msg = f"aggregates join at most {MOST_STREAMS // 4} streams, got {len(self.streams)}"
-            raise QueryError(msg)
-
-    def _check_select(self) -> None:
-        if not self.select:
-            msg = "aggregates are missing: select={'n': sw.count()}"
-            raise QueryError(msg)
-        for name, aggregate in self.select.items():
-            if not isinstance(name, str) or not name or not isinstance(aggregate, Aggregate):
-                msg = f"select must have aggregates by name, got {name!r}: {aggregate!r}"
-                raise QueryError(msg)
-            if aggregate.function not in _FUNCTIONS:
-                hint = ""
-                if aggregate.function in _ORDER_MATTERS:
-                    hint = (
-                        ": what has not arrived may hold the extreme value, and counts and means "
-                        "of what has tell nothing about it"
-                    )
-                msg = (
-                    f"a join is aggregated by count, sum and avg, got {aggregate.function} as "
-                    f"{name!r}{hint}"
-                )
-                raise QueryError(msg)
-            if aggregate.column is not None:
-                self.place(aggregate.column)
-        names = [*_OWN_COLUMNS, *(column.split(".")[-1] for column in self.by)]
-        names += [
-            name + suffix for name in self.select for suffix in ("", "_observed", "_low", "_high")
-        ]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            msg = f"results would have more than one column {', '.join(doubled)}; rename one"
-            raise QueryError(msg)
 
     def place(self, column: str) -> tuple[int, str]:
         """The stream and the name of ``"stream.column"``."""
@@ -364,12 +308,12 @@ def aggregate(
     Examples
     --------
     >>> from slackwater.query.functions import count
-    >>> r, s = Stream("r", ts="time"), Stream("s", ts="time")
+    >>> r, s = Stream("r", ts="event_time"), Stream("s", ts="event_time")
     >>> n = {"n": count()}
     >>> print(aggregate(r, s, on="k", window=Tumbling("10 s"), select=n, deadline="12 s"))
     SELECT COUNT(*) AS n
-    FROM r [WATTR time]
-         JOIN s [WATTR time] USING (k)
+    FROM r [WATTR event_time]
+         JOIN s [WATTR event_time] USING (k)
     WINDOW TUMBLING 10 S
     WITH DEADLINE 12 S
     """

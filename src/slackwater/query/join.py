@@ -336,12 +336,12 @@ def join(
 
     Examples
     --------
-    >>> quotes = Stream("quotes", ts="time", window="5 seconds")
-    >>> trades = Stream("trades", ts="time", window="5 seconds")
+    >>> quotes = Stream("quotes", ts="event_time", window="5 seconds")
+    >>> trades = Stream("trades", ts="event_time", window="5 seconds")
     >>> print(join(quotes, trades, on="symbol", late="emit"))
     SELECT *
-    FROM quotes [RANGE 5 SECONDS, WATTR time]
-         JOIN trades [RANGE 5 SECONDS, WATTR time] USING (symbol)
+    FROM quotes [RANGE 5 SECONDS, WATTR event_time]
+         JOIN trades [RANGE 5 SECONDS, WATTR event_time] USING (symbol)
     WITH RECALL 0.95 OVER 1 MINUTE, LATE EMIT
     """
     return JoinQuery(

@@ -278,10 +278,10 @@ def window(
     Examples
     --------
     >>> from slackwater.query.functions import avg
-    >>> services = Stream("services", ts="time")
+    >>> services = Stream("services", ts="event_time")
     >>> print(window(services, window=Sliding("30 s", "10 s"), select={"avg": avg("x")}))
     SELECT AVG(x) AS avg
-    FROM services [RANGE 30 S, SLIDE 10 S, WATTR time]
+    FROM services [RANGE 30 S, SLIDE 10 S, WATTR event_time]
     WITH DROP RATIO 0.0
     """
     groups = (by,) if isinstance(by, str) else tuple(by)

@@ -14,7 +14,8 @@ from slackwater.compensation.compensator import Row
 from slackwater.compensation.tally import Tally
 from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
-from slackwater.query.aggregate import AggregateQuery, Compensation
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.aggregate_checks import Compensation
 from slackwater.query.functions import count
 from slackwater.query.goals import Deadline
 from slackwater.query.stream import Stream

@@ -27,7 +27,8 @@ from slackwater.compensation.tally import Tally
 from slackwater.compensation.tally_codec import Packing
 from slackwater.compensation.values import Values
 from slackwater.kernels.records import F64, I64
-from slackwater.query.aggregate import AggregateQuery, Compensation
+from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.aggregate_checks import Compensation
 from slackwater.query.functions import count
 from slackwater.query.functions import sum as total
 from slackwater.query.goals import Deadline
