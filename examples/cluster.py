@@ -3,8 +3,8 @@
 ``spark-submit --master spark://HOST:7077 --properties-file examples/cluster.conf
 --py-files slackwater.zip examples/cluster.py DATA STATE OUT``
 
-The three folders are on a shared file system; DATA has Parquet files in the folders a and b. After a
-crash, submit it again: it continues.
+The three folders are on a shared file system; DATA has Parquet files in the folders a and b.
+After a crash, submit it again: it continues.
 """
 
 import sys
