@@ -18,12 +18,12 @@ rng = np.random.default_rng(1)
 
 
 def write_minute(file: Path, number: int) -> None:
-    """Readings of a minute, one in five up to three seconds late, in the order of arrival."""
+    """Write the readings of a minute, in order of arrival; one in five is up to 3 s late."""
     ts = 60_000 * number + np.arange(600) * 100
     delay = np.where(rng.random(600) < 0.2, rng.integers(0, 3_000, 600), 0)
     order = np.argsort(ts + delay, kind="stable")
     rows = {"ts": ts[order], "k": rng.integers(0, 5, 600), "at": (ts + delay)[order]}
-    hidden = file.with_name(f".{file.name}")  # Spark must not see it before it is complete
+    hidden = file.with_name(f".{file.name}")  # hidden from Spark until it is complete
     pq.write_table(pa.table(rows), hidden)
     hidden.rename(file)
 
@@ -52,8 +52,7 @@ with TemporaryDirectory() as scratch:
     log.wait()
     spark.streams.removeListener(log)
     lines = [json.loads(line) for line in log.path.read_text().splitlines()]
-    for told in (line["metrics"] for line in lines if line["event"] == "batch"):
-        late, recall = told["late_kept"] + told["late_dropped"], told["recall"] or 0
-        print(
-            f"{told['arrivals']:5,} rows: K {told['slack']:4} ms, {late} late, {recall:.0%} found"
-        )
+    for batch in (line["metrics"] for line in lines if line["event"] == "batch"):
+        rows, k = batch["arrivals"], batch["slack"]
+        late, recall = batch["late_kept"] + batch["late_dropped"], batch["recall"] or 0
+        print(f"{rows:5,} rows: K {k:4} ms, {late} late, {recall:.0%} found")

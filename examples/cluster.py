@@ -1,8 +1,10 @@
-"""A join on a cluster, submitted with the package in a zip; docs/cluster.md has the whole recipe.
+"""A join on a cluster, submitted with the package in a zip; docs/cluster.md explains each step.
 
 ``spark-submit --master spark://HOST:7077 --properties-file examples/cluster.conf
---py-files slackwater.zip examples/cluster.py DATA STATE OUT``: three folders that every node sees.
-DATA has Parquet files in the folders a and b. Submit it again after a crash, and it goes on.
+--py-files slackwater.zip examples/cluster.py DATA STATE OUT``
+
+The three folders are on a shared file system; DATA has Parquet files in the folders a and b.
+After a crash, submit it again: it continues.
 """
 
 import sys
@@ -18,7 +20,7 @@ QUERY = sw.join(
     on="k",
     goal=sw.Recall(0.95, over="2 seconds"),
     late="emit",
-    retention="1 minute",  # so late may an event be, and still find its partners
+    retention="1 minute",  # an event may be this late and still find its partners
 )
 
 if __name__ == "__main__":
@@ -31,6 +33,6 @@ if __name__ == "__main__":
     query = writer.start(out)
     query.awaitTermination()
     for batch in query.recentProgress:
-        told = batch.observedMetrics["slackwater"]
-        if told.shards:  # a micro-batch without data has nothing to tell
-            print(f"batch {batch.batchId}: {told.arrivals:,} rows, {told.produced:,} results")
+        metrics = batch.observedMetrics["slackwater"]
+        if metrics.shards:  # a micro-batch without data has no metrics
+            print(f"batch {batch.batchId}: {metrics.arrivals:,} rows, {metrics.produced:,} results")

@@ -1,4 +1,4 @@
-"""Quotes and trades from files: late results are marked, and rows that cannot take part come along.
+"""Join quotes and trades from files; late results are marked, rejected rows are listed.
 
 Run it with ``.venv/bin/python examples/quotes_and_trades.py``.
 """
@@ -19,20 +19,20 @@ SCHEMA = "time timestamp, symbol string, price double"
 
 
 def write(directory: Path, *files: list[tuple[int, str | None, float]]) -> None:
-    """Rows are (seconds after the opening, symbol, price), files are in the order of arrival."""
+    """Write rows (seconds after the opening, symbol, price); files are in order of arrival."""
     directory.mkdir()
     for n, rows in enumerate(files):
         seconds, symbols, prices = zip(*rows, strict=True)
         times = [OPENING + timedelta(seconds=s) for s in seconds]
         table = pa.table({"time": times, "symbol": symbols, "price": prices})
         pq.write_table(table, directory / f"{n}.parquet")
-        os.utime(directory / f"{n}.parquet", (n, n))  # Spark takes the oldest file first
+        os.utime(directory / f"{n}.parquet", (n, n))  # Spark reads the oldest file first
 
 
 spark = session("quotes and trades", cores=2)
 with TemporaryDirectory() as scratch:
     here = Path(scratch)
-    # In the second file of quotes one is ten seconds late, and one has no symbol.
+    # In the second file of quotes, one row is ten seconds late and one has no symbol.
     write(here / "quotes", [(0, "ACME", 10.0), (5, "ZINC", 7.5), (14, "ACME", 10.3)],
           [(20, "ZINC", 7.4), (4, "ACME", 10.1), (21, None, 9.9)])  # fmt: skip
     write(here / "trades", [(1, "ACME", 10.0), (6, "ZINC", 7.6), (15, "ACME", 10.2)],

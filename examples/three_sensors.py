@@ -1,4 +1,4 @@
-"""A join of three sensor streams with a condition: exact over files, then as a stream.
+"""Join three sensor streams with a condition: first exactly over files, then as a stream.
 
 Run it with ``.venv/bin/python examples/three_sensors.py``.
 """
@@ -19,7 +19,7 @@ rng = np.random.default_rng(1)
 
 
 def write(directory: Path, per_s: int, mean: float) -> None:
-    """Readings of ten machines; one in ten comes up to six seconds late. Files as they arrive."""
+    """Write readings of ten machines in order of arrival; one in ten is up to 6 s late."""
     rows = SECONDS * per_s
     ts = np.arange(rows) * 1000 // per_s
     delay = np.where(rng.random(rows) < 0.1, rng.integers(0, 6_000, rows), 0)
@@ -29,7 +29,7 @@ def write(directory: Path, per_s: int, mean: float) -> None:
     directory.mkdir()
     for n in range(FILES):
         pq.write_table(table.slice(n * rows // FILES, rows // FILES), directory / f"{n}.parquet")
-        os.utime(directory / f"{n}.parquet", (n, n))  # Spark takes the oldest file first
+        os.utime(directory / f"{n}.parquet", (n, n))  # Spark reads the oldest file first
 
 
 spark = session("three sensors", cores=2)
@@ -54,6 +54,6 @@ with TemporaryDirectory() as scratch:
     writer = writer.option("checkpointLocation", f"{scratch}/state").trigger(availableNow=True)
     running = writer.start()
     running.awaitTermination()
-    told = running.lastProgress.observedMetrics["slackwater"]
-    print(f"streamed, waiting 1 s:   {told.produced:,} results, {told.produced / exact:.1%}")
-    print(f"lost with late readings: {told.lost:,}, counted by the join itself")
+    metrics = running.lastProgress.observedMetrics["slackwater"]
+    print(f"streamed, waiting 1 s:   {metrics.produced:,} results, {metrics.produced / exact:.1%}")
+    print(f"lost by late readings:   {metrics.lost:,}, counted by the join itself")

@@ -18,8 +18,8 @@ PRINTED = {
     "cluster": ["batch 0: 1,000 rows,", "batch 1: 2,000 rows,"],
     "change_the_slack": ["1,200 rows: K  100 ms", "4,800 rows: K 3000 ms", "% found"],
     "quotes_and_trades": ["09:30:04 ACME 10.1 -> 10.0  (late)", "rejected from quotes: null key"],
-    "similar_news": ["18,000 articles, 500 stories", "by mistake: 0", "lost with articles that"],
-    "three_sensors": ["exact, from the files:", "streamed, waiting 1 s:", "lost with late"],
+    "similar_news": ["18,000 articles, 500 stories", "by mistake: 0", "lost because of late"],
+    "three_sensors": ["exact, from the files:", "streamed, waiting 1 s:", "lost by late"],
 }
 
 

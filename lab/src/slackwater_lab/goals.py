@@ -36,10 +36,11 @@ def _frontier(setting: Setting) -> Findings:
         ]
         found.figures[f"-{group}"] = panels(table.title, "Γ", wrapped(diagrams), ticks)
     found.words = [
-        "K* is the smallest multiple of 10 ms that, used all the time, has a Φ(Γ) not below ours, "
-        "over the same seeds, known only in hindsight. The aim is an average K of at most "
+        "K* is the smallest multiple of 10 ms that, as a fixed slack, has a Φ(Γ) not below ours, "
+        "over the same seeds; it is known only in hindsight. The aim is an average K of at most "
         "1.25 K* + 10 ms with Φ(Γ) >= 0.97; where bad phases cover at least a fifth of the run "
-        "(step, ramp, burst) it is K* itself, which then is too much for the good ones."
+        "(step, ramp, burst) the aim is K* itself, because K* is then larger than the good phases "
+        "need."
     ]
     return found
 
@@ -132,9 +133,9 @@ def _step(setting: Setting) -> Findings:
         ])  # fmt: skip
     figure = panels("A step in disorder (D×3)", "seconds after the step", grid)
     words = [
-        "Recall of the results of a span of result time, pooled over the seeds; the goal is a "
-        "recall over a minute, so a few bad seconds may be made up for. The figure shows the "
-        "first seed."
+        "The table has the recall of the results of a span of result time, pooled over the seeds. "
+        "The goal is a recall over a minute, so other seconds can compensate for a few bad ones. "
+        "The figure shows the first seed."
     ]
     table = Table("Recall around a step", ("Γ",), columns, rows)
     return Findings([table], words, {"": figure})
@@ -161,10 +162,11 @@ def _gap(setting: Setting) -> Findings:
         (RECALL, PHI, PHI_99, SLACK),
     )
     words = [
-        "InputQuantile(0.95) waits until 95 % of the events are in, the p95 watermark of common "
-        "practice. It promises nothing about results: one of m events is complete only if all "
-        "are, and a late event loses only what it would have completed. The recall that it really "
-        "gives can lie on either side of 0.95, and moves with m and with the data."
+        "InputQuantile(0.95) waits until 95 % of the events have arrived, like the usual p95 "
+        "watermark. It gives no guarantee about results: a result of m events is complete only if "
+        "all of them are in time, and a late event loses only the results that it would have "
+        "completed. The measured recall can be above or below 0.95, and depends on m and on the "
+        "data."
     ]
     return Findings([table], words, {"": figure})
 

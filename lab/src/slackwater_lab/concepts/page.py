@@ -68,8 +68,8 @@ def _concepts(setting: Setting) -> Findings:
             ),
         ],
         [
-            "The figures of docs/concepts.md, and the numbers behind them. Streams are small and "
-            "made up; see the other experiments for how well something works."
+            "The figures of docs/concepts.md, and the numbers behind them. The streams are small "
+            "and synthetic; the other experiments measure how well each part works."
         ],
     )  # fmt: skip
     found.figures = {
@@ -90,4 +90,4 @@ def _error(told: F64, true: F64) -> float:
     return float(np.mean(np.abs(told / true - 1)))
 
 
-EXPERIMENTS = (Experiment("concepts", "ours", "what the words mean", _concepts),)
+EXPERIMENTS = (Experiment("concepts", "ours", "figures for the concepts", _concepts),)

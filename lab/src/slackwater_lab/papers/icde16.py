@@ -18,12 +18,12 @@ _INTERVALS = ("0.1 s", "0.5 s", "1 s", "2 s", "5 s", "10 s")
 _STEPS = ("1 ms", "10 ms", "100 ms", "1000 ms")
 
 _OTHER_SOCCER = (
-    "D×2 is not the paper's recording but a game that imitates its disorder (docs/lab.md); "
-    "`slackwater_lab.debs.read_debs` reads the original file for those who have it."
+    "D×2 is not the paper's recording but a game that imitates its disorder (docs/lab.md); if you "
+    "have the original file, `slackwater_lab.debs.read_debs` reads it."
 )
 _STEP = (
-    "D×3 and D×4 are drawn as the paper describes, with delays in steps of 10 ms, which it does "
-    "not print; `slackwater lab run resolution` suggests that it was more."
+    "D×3 and D×4 are drawn as the paper describes, with delays in steps of 10 ms. The paper does "
+    "not print its step; `slackwater lab run resolution` suggests that it was larger."
 )
 
 
@@ -58,10 +58,10 @@ def _fig6(setting: Setting) -> Findings:
     panel = Panel("", "recall γ(P)", curves, y_range=(0, 1.02))
     figure = panels("Recall of No-K-slack", "event time [min]", [[panel]])
     words = [
-        "As in the paper, synchronising the streams alone is not enough on any dataset.",
-        "D×2 keeps more of its results than the paper's 0.5: 70 % of its events are in order, as "
-        "the Thesis prints for the same stadium, and a result is lost only if its last event is "
-        "late; a stream that leads is even sorted a little while it waits for the other.",
+        "As in the paper, the Synchronizer alone is not enough on any dataset.",
+        "D×2 has a higher recall than the paper's 0.5: 70 % of its events are in order, as the "
+        "Thesis prints for the same stadium, and a result is lost only if its last event is late. "
+        "A stream that leads is also partly sorted while it waits for the other.",
         _OTHER_SOCCER,
         _STEP,
     ]
@@ -94,8 +94,8 @@ def _table2(setting: Setting) -> Findings:
         "K of Max-K-slack", "event time [min]", [[Panel("", "K [s]", curves, y_range=(0, None))]]
     )
     words = [
-        "Average K depends on when the largest delays happen to come, as the paper says itself: "
-        "ours on D×2 come in the first minutes. Recall is a little above the printed 0.999.",
+        "Average K depends on when the largest delays come, as the paper also states: on D×2 ours "
+        "come in the first minutes. Recall is slightly above the printed 0.999.",
         _OTHER_SOCCER,
         _STEP,
     ]
@@ -128,13 +128,13 @@ def _resolution(setting: Setting) -> Findings:
         slack = mean("average_slack")(setting.run(most), 0)
         rows.append(((_title(name), step), [recall, paper[name][0], slack, paper[name][1]]))
     words = [
-        "The paper draws delays from [0, 20] s by a Zipf distribution and does not say in which "
-        "steps. A delay of one step of 10 ms does not even put an event behind the one before it, "
-        "10 ms older. Means over three seeds.",
+        "The paper draws delays from [0, 20] s by a Zipf distribution and does not print the step. "
+        "A delay of one step of 10 ms does not change the order of events, because they are 10 ms "
+        "apart. The figures are means over three seeds.",
         "The printed K of D×4 lies between those of 20 and 50 ms, that of D×3 next to 50 ms; the "
         "recall on D×4 stays above the printed 0.8 with each. So the paper's step was probably "
-        "larger than 10 ms. That is read off its own results after the fact (1, 100 and 1000 ms "
-        "were tried too, on one seed), so it is a guess, and all other experiments keep 10 ms.",
+        "larger than 10 ms. This is concluded from its results (1, 100 and 1000 ms were tried too, "
+        "on one seed), so it is a guess, and all other experiments keep 10 ms.",
     ]
     return Findings([Table("Baselines by delay step", ("data", "step"), columns, rows)], words)
 
@@ -170,9 +170,10 @@ def _fig7(setting: Setting) -> Findings:
         "The paper prints: NonEqSel has Φ(.99Γ) of at least 0.97 everywhere; its average K is "
         "more than 95 % below Max-K-slack on D×2 for Γ = 0.99 (so below 1 s), 35 % below for "
         "0.999 (about 13 s), and Max-K-slack's own on D×3 and D×4 for 0.999.",
-        "Where our EqSel and NonEqSel need more: late events are given the largest productivity "
+        "Our EqSel and NonEqSel need more in some cases: late events get the largest productivity "
         "of the last interval, and with skewed values that is above their own, so Γ′ rises "
-        "(docs/papers.md). `measured`, our default, counts what late events lost instead.",
+        "(docs/papers.md). `measured`, our default, counts the results that late events lost "
+        "instead.",
         _OTHER_SOCCER,
     ]
     return Findings([table], words, {"": figure})
@@ -209,8 +210,8 @@ def _fig8(setting: Setting) -> Findings:
         setting, "Slack and fulfilment by the period P", "P", values, "over", (SLACK, PHI, PHI_99)
     )
     found.words = [
-        "The paper prints: Φ(.99Γ) above 0.90 for all P; short periods are harder, because a bad "
-        "second is not made up for by others. It does not print which P it tried.",
+        "The paper prints: Φ(.99Γ) above 0.90 for all P; short periods are harder, because other "
+        "seconds cannot compensate for a bad one. It does not print which P it tried.",
         _OTHER_SOCCER,
     ]
     return found
@@ -228,7 +229,7 @@ def _fig9(setting: Setting) -> Findings:
     )
     found.words = [
         "The paper prints: average K grows noticeably with L (0.1 to 10 s), because the largest "
-        "productivity of a longer interval is larger; `measured` has no such maximum in it.",
+        "productivity of a longer interval is larger; `measured` does not use such a maximum.",
         _OTHER_SOCCER,
     ]
     return found
@@ -245,8 +246,8 @@ def _fig10(setting: Setting) -> Findings:
         (SLACK, PHI, PHI_99),
     )
     found.words = [
-        "The paper prints: average K grows with g (1 to 1000 ms) where a small K is enough, on "
-        "D×2, and hardly changes on D×3, where its K is large.",
+        "The paper prints: on D×2, where a small K is enough, average K grows with g (1 to 1000 "
+        "ms); on D×3, where its K is large, it hardly changes.",
         _OTHER_SOCCER,
     ]
     return found
@@ -262,8 +263,8 @@ def _fig11(setting: Setting) -> Findings:
     )
     found.words = [
         "The paper prints: below 5 ms for g >= 10 ms at the highest Γ, below 1 ms for lower Γ, on "
-        "its 2.9 GHz workstation. Ours searches prefix sums by bisection instead of summing anew "
-        "for each K. The time is wall-clock time, with two runs at once."
+        "its 2.9 GHz workstation. Our controller searches prefix sums by bisection instead of "
+        "computing the sum for each K. The time is wall-clock time, with two runs at once."
     ]
     return found
 

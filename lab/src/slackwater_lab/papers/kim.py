@@ -125,22 +125,25 @@ def _kim(setting: Setting) -> Findings:
     best_effort, buffers, dropped = _best_effort(n, seeds)
     asked, seen = _asked_and_seen(n, seeds, setting)
     words = [
-        "Best effort is a ratio of 0. Ours waits as long as max-delay does, but lets nothing out "
-        "before 100 events have come, so it drops fewer; its average buffer is the same within "
+        "Best effort is a ratio of 0. Our method waits as long as max-delay, but releases nothing "
+        "before 100 events have arrived, so it drops fewer; its average buffer is the same within "
         "0.2 %. Kim's mean over the last 100 events drops still fewer, because it lies 100 events "
-        "behind the newest and its largest distance is that much again: where delays are short "
-        "the buffer is several times as large, where they are long all converge, as in Fig. 3.",
-        "Kim's offset goes up or down by the sign of the error, and the effect of a step is seen "
-        "periods later: the ratio swings around what was asked, above it half of the time. Fig. 4 "
-        "promises never to be above. Ours takes the distance from the distribution of what was "
-        "seen and keeps a budget (`slackwater/goals/drop_ratio.py`).",
-        "Seen by asked is at the end of the run, the mean of three seeds; at or under is over the "
-        "period ends (1,000 events) once ten periods and 20 allowed drops have passed, the worst "
-        "of three seeds. `outages` have fewer late events than 5 %: a ratio above that is not "
-        "reached with an empty buffer. After the step at half time delays are ten times as long.",
+        "behind the newest event and its largest distance grows by the same amount: where delays "
+        "are short the buffer is several times as large, where they are long all methods converge, "
+        "as in Fig. 3.",
+        "Kim's offset goes up or down by the sign of the error, and the effect of a step appears "
+        "periods later: the ratio oscillates around its target and is above it half of the time. "
+        "In Fig. 4 it is never above. Our method takes the distance from the observed distribution "
+        "and keeps a budget (`slackwater/controllers/drop_ratio.py`).",
+        "In the tables, `asked` is the target ratio and `seen / asked` is the measured ratio "
+        "divided by the target at the end of the run, the mean of three seeds. `at or under` is "
+        "the share of period ends (1,000 events) at or under the target, after ten periods and 20 "
+        "allowed drops, the worst of three seeds. `outages` have fewer late events than 5 %: a "
+        "ratio above that is not reached even with an empty buffer. After the step at half time "
+        "delays are ten times as long.",
     ]
     words.append(
-        "ErrorBound is judged in the second half of the run, against the same windows with all "
+        "ErrorBound is evaluated in the second half of the run, against the same windows with all "
         "events; 97 % of them should be within the bound. Values are log-normal."
     )
     figures = {"-buffers": buffers, "-drops": dropped, "-ratio": seen}
@@ -231,9 +234,9 @@ def _asked_and_seen(n: int, seeds: Sequence[int], setting: Setting) -> tuple[lis
         Column("buffer", "events"),
     )
     tables = [
-        Table("Ours: asked against seen (Fig. 4)", labels, held, ours),
+        Table("Ours: target against measured ratio (Fig. 4)", labels, held, ours),
         Table("Ours: harder disorder", labels, plain, others),
-        Table("Kim's offset: asked against seen (Fig. 4)", labels, plain, kims),
+        Table("Kim's offset: target against measured ratio (Fig. 4)", labels, plain, kims),
     ]
     title = f"Asked for a drop ratio of {100 * _SHOWN:g} %"
     return tables, panels(title, "thousand events", wrapped(grid, 4))
@@ -286,5 +289,5 @@ def _errors(
 
 
 EXPERIMENTS = (
-    Experiment("kim", "Kim, Fig. 3 and 4", "buffers, drops, asked against seen ratios", _kim),
+    Experiment("kim", "Kim, Fig. 3 and 4", "buffers, drops, target against measured ratios", _kim),
 )

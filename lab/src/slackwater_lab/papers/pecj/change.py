@@ -91,7 +91,7 @@ def changes(lab: Lab, promises: Promises) -> tuple[list[Table], list[list[Panel]
             )  # fmt: skip
         grid.append(row)
     labels = ("windows", "change")
-    titles = (f"truth inside the 95 % interval, {runs} runs", "mean error of the count")
+    titles = (f"true values inside the 95 % interval, {runs} runs", "mean error of the count")
     tables = [
         Table(
             f"After a change of the disorder: {title}", labels,

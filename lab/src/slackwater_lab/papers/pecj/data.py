@@ -165,8 +165,8 @@ def real() -> tuple[list[Dataset], list[str]]:
     if not missing:
         return found, []
     words = (
-        f"Not at hand: {', '.join(missing)}. Real data is read from the directory that ${FOLDER} "
-        "names; beside the authors' files it may have `NAME.csv` (joined with itself) or "
+        f"Not available: {', '.join(missing)}. Real data is read from the directory ${FOLDER}; in "
+        "addition to the authors' files it may have `NAME.csv` (joined with itself) or "
         "`NAME_r.csv` and `NAME_s.csv`, with or without `.gz`, with the columns key and value."
     )
     return found, [words]

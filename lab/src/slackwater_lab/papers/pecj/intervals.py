@@ -53,9 +53,9 @@ def coverage(judged: Sequence[Judged], promises: Promises) -> list[Table]:
                 cells = _real_row(query, found, confidence, promises)
                 real.append(((*labels, f"{confidence:.0%}"), cells))
     names = ("query", "data", "ω")
-    tables = [Table("Truth inside our intervals, Micro", names, _MICRO, made)]
+    tables = [Table("True values inside our intervals, Micro", names, _MICRO, made)]
     if real:
-        title = "Truth inside our intervals, real data"
+        title = "True values inside our intervals, real data"
         tables.append(Table(title, (*names, "interval"), _REAL, real))
     return tables
 

@@ -194,35 +194,38 @@ def _words(lab: Lab) -> list[str]:
     plan = lab.full
     return [
         f"Real data: all distinct windows, {plan.draws} draw(s) of the delays each; the half of "
-        "the windows that is not judged has warmed up the estimators. Micro: "
-        f"{plan.windows:,} windows after the warm-up. Errors are of windows that have results, "
-        "the range is that of a bootstrap over windows. SVI and MLP are judged over 10 draws of "
-        "real data; the sweeps have 5 draws and 500 windows.",
-        "`ratio`, `ipw` and `size` know what nobody can: the law of the delays, or how many events "
-        "a window will have. On Micro and Rovio they agree with the table that came with the data; "
-        "on Stock that table differs by a few hundredths, for a reason that we do not know.",
-        "WMJ is what has arrived. KSJ is our engine with a K-slack buffer in front: at a fixed "
-        "deadline what it holds back is lost. With the largest K that the deadline leaves time for "
-        "(ω less the length of a window, at least 0) it is WMJ but for a few events where delays "
-        "are short; where they are long, the newest event is some time back, and more is lost. "
-        "AEMA, SVI and MLP are the paper's, as `compensate=` has them. The authors' network learnt "
-        "from the very window that it was judged by; here nobody ever does.",
-        "Coverage on real data is counted in two ways: over windows of which some result was there "
-        "at the deadline, which is known then, and over those that have results in the end, which "
-        "is not. Windows without any result at the deadline have a table of their own. "
-        "The draws of a window are not independent, the same windows are "
-        "hard each time. So the p value (two-sided binomial) of all draws together says less than "
-        "it seems to; that of one draw is fair, and it is told how many of the draws pass when "
-        "each is tested alone. The range is that of a bootstrap over windows.",
+        f"the windows that is not evaluated has warmed up the estimators. Micro: {plan.windows:,} "
+        "windows after the warm-up. Errors are those of windows that have results, the range is "
+        "that of a bootstrap over windows. SVI and MLP are evaluated over 10 draws of real data; "
+        "the sweeps have 5 draws and 500 windows.",
+        "`ratio`, `ipw` and `size` are oracles: they know the distribution of the delays, or how "
+        "many events a window will have. On Micro and Rovio they agree with the table that came "
+        "with the data; on Stock that table differs by a few hundredths, for an unknown reason.",
+        "WMJ uses the events that have arrived. KSJ is our engine with a K-slack buffer before it: "
+        "at a fixed deadline the events that the buffer holds back are lost. With the largest K "
+        "that the deadline allows (ω minus the length of a window, at least 0) it equals WMJ "
+        "except for a few events where delays are short; where they are long, the newest event is "
+        "some time back, and more is lost. AEMA, SVI and MLP are the paper's estimators, as "
+        "options of `compensate=`. The authors' network learnt from the same window on which it "
+        "was evaluated; here no estimator does.",
+        "Coverage on real data is counted in two ways: over windows with some result at the "
+        "deadline, which is known then, and over windows that have results in the end, which is "
+        "not known then. Windows without any result at the deadline have a table of their own. The "
+        "draws of a window are not independent, because the same windows are hard each time. So "
+        "the p value (two-sided binomial) of all draws together means less than it seems; that of "
+        "one draw is valid, and the table has the number of draws that pass when each is tested "
+        "alone. The range is that of a bootstrap over windows.",
         "Lazy and eager: in our engine both see the same events at the deadline, so the errors are "
-        "the same; an eager join has counted before (a lookup and an addition per event) and "
-        "answers sooner by the time of counting. The authors' lazy variant errs more because it "
-        "also begins to estimate at the deadline only. Latency is theirs: how long 95 % of the "
-        "events waited for the answer.",
+        "the same; an eager join has counted before the deadline (a lookup and an addition per "
+        "event) and answers earlier by the time of counting. The authors' lazy variant has larger "
+        "errors because it also begins to estimate only at the deadline. Latency is defined as in "
+        "the paper: how long 95 % of the events waited for the answer.",
         *lab.missing,
     ]
 
 
 EXPERIMENTS = (
-    Experiment("pecj", "PECJ, 6", "window joins told early, compensated, and how sure", _pecj),
+    Experiment(
+        "pecj", "PECJ, 6", "window joins reported early, compensated, with intervals", _pecj
+    ),
 )

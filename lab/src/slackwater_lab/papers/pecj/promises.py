@@ -40,4 +40,4 @@ class Promises:
             verdict = f"missed in {missed} of {len(cases)}" if missed else "kept"
             rows.append(((what,), [worst.asked, verdict, worst.found, worst.where]))
         columns = (Column("asked"), Column("verdict"), Column("worst"), Column("where"))
-        return Table("What was promised", ("promise",), columns, rows)
+        return Table("Promises", ("promise",), columns, rows)

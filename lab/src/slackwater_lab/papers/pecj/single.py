@@ -73,10 +73,10 @@ def _said(seed: int | None, most: int) -> str:
         found = f"Seed {seed:,} is the first that gives"
     return (
         "The authors' figures are one draw of the delays of one window, the first of Stock, with "
-        f"each burst half a millisecond later than ours. {found} all six of their errors to "
-        "within one point. That shows that WMJ and AEMA are here what they are there, and nothing "
-        "else: other draws of the same window give other errors, and other windows of Stock quite "
-        "different ones (the last two tables)."
+        f"each burst half a millisecond later than ours. {found} all six of their errors to within "
+        "one point. This only shows that our WMJ and AEMA are those of the authors: other draws of "
+        "the same window give other errors, and other windows of Stock give very different ones "
+        "(the last two tables)."
     )
 
 
