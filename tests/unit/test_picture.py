@@ -247,7 +247,7 @@ def test_harvest_fractions():
         assert len(window["basic"]) == 20
         assert window["fraction"] == pytest.approx(sum(window["basic"]) / 20, abs=1e-4)
     assert sum(window["fraction"] for window in windows) < 2.0
-    engine.shedder.open()
+    engine.shedder.open_throttle()
     assert {f for one in picture(engine)["harvest"] for f in one["windows"][0]["basic"]} == {1.0}
     assert picture(fed(QUERIES["recall"])[0])["harvest"] is None
 

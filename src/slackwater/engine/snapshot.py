@@ -34,7 +34,7 @@ from slackwater.query.join import JoinQuery, Stream
 from slackwater.query.window import AnyQuery, WindowQuery
 
 _MAGIC = b"SLKW"
-VERSION = 5
+VERSION = 6
 _START = struct.Struct("<4sH")
 _CHECKSUM_BYTES = 16
 _LENGTH = struct.Struct("<Q")

@@ -18,7 +18,7 @@ from slackwater.query.goals import (
     Recall,
     Slack,
 )
-from slackwater.query.shedding import Asked, Harvest, RandomDrop, Shedding, TailDrop
+from slackwater.query.shedding import Harvest, RandomDrop, Shedding, SheddingOption, TailDrop
 from slackwater.query.units import TimeUnit, to_units
 
 _SHEDDING: dict[str, type[Shedding]] = {
@@ -63,7 +63,7 @@ def goal_of(joining: Table, unit: TimeUnit, default: Any = "no-slack") -> Goal:
     return made
 
 
-def shedding_of(joining: Table, unit: TimeUnit) -> Asked:
+def shedding_of(joining: Table, unit: TimeUnit) -> SheddingOption:
     """``"adaptive"``, ``"off"``, or a table of settings with the name of the method."""
     given = joining.given.get("shed", "off")
     if given in ("adaptive", "off"):

@@ -33,8 +33,8 @@ from slackwater.query.goals import (
     goal_to_dict,
 )
 from slackwater.query.keys import Key, keys_of
-from slackwater.query.shedding import Asked as Shed
 from slackwater.query.shedding import Shedding, shedding_from_dict, shedding_of, shedding_to_dict
+from slackwater.query.shedding import SheddingOption as Shed
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal
 from slackwater.query.join import Bounds, JoinQuery, Late, LateProbe, Overdue, Select, Stream, Where
 from slackwater.query.keys import On
-from slackwater.query.shedding import Asked as Shed
+from slackwater.query.shedding import SheddingOption as Shed
 from slackwater.query.units import Duration, TimeUnit
 
 

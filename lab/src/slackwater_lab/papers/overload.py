@@ -18,7 +18,7 @@ from slackwater.engine.replay import recorded
 from slackwater.kernels.records import F64, I64
 from slackwater.query.join import JoinQuery, Stream
 from slackwater.query.joining import join
-from slackwater.query.shedding import Asked
+from slackwater.query.shedding import SheddingOption
 
 _DOMAIN = 1000.0  # D
 _PERIOD = 50.0  # η: seconds until values wrap around
@@ -61,7 +61,7 @@ class Workload:
         return pa.table({"ts": ts, "x": noisy % _DOMAIN})
 
 
-def query_of(m: int, shed: Asked, window: str = "20 seconds") -> JoinQuery:
+def query_of(m: int, shed: SheddingOption, window: str = "20 seconds") -> JoinQuery:
     """The ε-join of `m` streams."""
     names = [f"s{i + 1}" for i in range(m)]
     near = " and ".join(f"abs({a}.x - {b}.x) <= 1" for a, b in combinations(names, 2))
@@ -113,7 +113,7 @@ def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = No
         made_n += [made.n for made in output.made]
         rows.append((second, *_state(engine)))
         if second == reset_at and engine.shedder is not None:
-            engine.shedder.open()
+            engine.shedder.open_throttle()
     output = engine.flush()
     made_ts += [made.ts for made in output.made]
     made_n += [made.n for made in output.made]
