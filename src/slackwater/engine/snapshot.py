@@ -27,7 +27,7 @@ from slackwater.engine.base import DEAD, AnyEngine, Counters
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.window import WindowEngine
 from slackwater.errors import SnapshotError
-from slackwater.kernels.records import BEFORE, I64, NONE, U8
+from slackwater.kernels.records import BEFORE, I64, NONE, TICK, U8
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import goal_to_dict
 from slackwater.query.join import JoinQuery, Stream
@@ -249,7 +249,7 @@ def _put_back(engine: AnyEngine, said: Any, chunks: Sequence[Chunk], alive: Any)
         engine.log.append(
             np.array([BEFORE]),
             np.array([0]),
-            [np.array([NONE], np.int32) for _ in raw.code],
+            [np.array([TICK], np.int32) for _ in raw.code],
             **{name: np.array([value]) for name, value in tick.items()},
         )
     engine.reserve_codes(engine.intake.codes.size)

@@ -24,7 +24,11 @@ NONE = -1  # no event
 TS = 0
 LINK = 1  # next event in the same bucket
 STREAM = 2
-KEY = 3  # the first key, as a small integer; NONE: a tick; further keys follow
+KEY = 3  # the first key, as a small integer, or one of the two marks below; further keys follow
+
+# marks in place of the first key: such a row is in no window (codes of real keys are >= 0)
+TICK = -1  # no event: only says how far the stream is elsewhere
+SHED = -2  # an event that load shedding dropped; it has arrived, but is never stored
 
 # columns of `Store.entry`, behind TS
 EVENT = 1
