@@ -17,7 +17,7 @@ _SHARES = [fields.FIRST_FRACTION, fields.LATER_FRACTION]
 
 
 class SampleEstimates(NamedTuple):
-    """What the sample says about the results since the last call."""
+    """Estimates from the sample since the last call."""
 
     full_results: float  # results of the whole join while it was shedding, estimated
     full_results_variance: float
