@@ -39,7 +39,7 @@ class Workload:
     seconds: int = 60
 
     def brief(self) -> Workload:
-        """Little of it, to see whether something works."""
+        """Return a short version, for tests."""
         return replace(self, seconds=min(self.seconds, WARM_UP + 4))
 
     def tables(self, seed: int) -> dict[str, pa.Table]:
@@ -99,7 +99,7 @@ class Trace:
 
 
 def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = None) -> Trace:
-    """Join; at the second `reset_at` the throttle is opened wholly."""
+    """Run the join; at the second `reset_at` the throttle is opened."""
     batch, _ = recorded(query, tables, None)
     engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
     arrival = batch.arrival
@@ -127,10 +127,13 @@ def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = No
 
 def _state(engine: JoinEngine) -> Sequence[float]:
     metrics = engine.metrics()
-    told = metrics.shedding
-    if told is None:
+    shedding = metrics.shedding
+    if shedding is None:
         return 1.0, 0.0, 0.0, 0.0, metrics.arrivals
-    return told.throttle, told.backlog / SECOND, metrics.shed, told.comparisons, metrics.arrivals
+    return (
+        shedding.throttle, shedding.backlog / SECOND, metrics.shed, shedding.comparisons,
+        metrics.arrivals,
+    )  # fmt: skip
 
 
 def _by_second(total: F64) -> I64:
