@@ -60,7 +60,7 @@ def test_figure_3_three_and_two_logical_basic_windows():
     shed.number[places.SAMPLE] = 0.0
     shed.ctl[places.SHEDDING] = 1
     for stream, ages in ((2, [3, 2, 4]), (1, [2, 1])):  # counted from 0
-        engine.shedder.look_at(0, stream, ages)
+        engine.shedder.segments.choose(0, stream, ages)
     tables = {"s1": new, "s2": old, "s3": old}
     batch, _ = recorded(query, tables, None)
     output = engine.feed(batch)

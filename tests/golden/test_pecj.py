@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.compensation.observation import Seen, contracted
+from slackwater.compensation.observation import WindowObservation, contracted
 from slackwater.compensation.parameters import parameters, product_form
 from slackwater.compensation.svi import Prior, infer
 from slackwater_lab.papers.pecj.data import FOLDER, real
@@ -18,7 +18,7 @@ DATA = os.environ.get(FOLDER) or Path(__file__).parents[3] / "shared" / "data" /
 
 
 def test_the_running_example():
-    # section 3.3: a window of 6 ms, R4 and S1 have not been seen at 5.1 ms; the figure with the
+    # section 3.3: a window of 6 ms, R4 and S1 have not arrived at 5.1 ms; the figure with the
     # tuples is lost, these have its numbers: four matches, two with A and two with B, 20 in all
     r = pa.table({
         "t": [0, 1000, 2000, 3000, 4000, 5000],
@@ -44,8 +44,9 @@ def test_the_running_example():
     early, exact = query.replay({"r": r, "s": s}, "arrival").results.to_pylist()
     assert (early["n"], early["total"], early["mean"]) == (4, 20, 5)  # O, and α_R = 20 / 4
     assert (exact["n"], exact["total"]) == (6, 30)  # with S1, which has two partners
-    seen = Seen(np.full((2, 1), 5.0), np.array([[[4.0]], [[20.0]]]), np.zeros(2), np.zeros(2), 6)
-    selectivity, means = parameters(seen)
+    products, zero = np.array([[[4.0]], [[20.0]]]), np.zeros(2)
+    observation = WindowObservation(np.full((2, 1), 5.0), products, zero, zero, 6)
+    selectivity, means = parameters(observation)
     assert selectivity == pytest.approx(4 / 25)
     assert means.tolist() == [1, 5]
     # both are believed to have 6 events: O = σ n_S n_R, and times α_R
@@ -53,7 +54,7 @@ def test_the_running_example():
 
 
 def test_two_distorted_observations():
-    # section 5.1: 1/2 and 1/3 were seen, distorted by 2 and 3; with μ_0 = τ_0 = 1 the mean is 1
+    # section 5.1: 1/2 and 1/3 were observed, distorted by 2 and 3; with μ_0 = τ_0 = 1 the mean is 1
     belief = infer(
         np.array([[1 / 2, 1 / 3]]),
         np.ones((1, 2), bool),

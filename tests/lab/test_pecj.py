@@ -16,7 +16,7 @@ from slackwater_lab.papers.pecj.data import (
 )
 from slackwater_lab.papers.pecj.intervals import binomial_p
 from slackwater_lab.papers.pecj.oracles import oracles
-from slackwater_lab.papers.pecj.runs import ESTIMATORS, Disorder, Plan, Teller, query
+from slackwater_lab.papers.pecj.runs import ESTIMATORS, Disorder, EstimatorRun, Plan, query
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -30,12 +30,12 @@ def test_a_teller_says_what_the_engine_says(name, most, deadline):
     run = query(deadline, ESTIMATORS[name]).replay(tables(windows, delays), "a")
     early = {row["window_start"]: row for row in run.early.to_pylist()}
     disorder = Disorder(most, deadline)
-    teller = Teller(name, 0.95, disorder.lag, LENGTH)
+    estimator = EstimatorRun(name, 0.95, disorder.lag, LENGTH)
     for i, (window, delay) in enumerate(zip(windows, delays, strict=True)):
-        told = teller.tell(window.arrived(delay, deadline), window.whole)
+        early_values = estimator.estimate(window.arrived(delay, deadline), window.whole)
         if (row := early.get(i * LENGTH)) is None:
             continue  # the clock stopped before its deadline
-        for one, what in zip(told, ("n", "total"), strict=True):
+        for one, what in zip(early_values, ("n", "total"), strict=True):
             assert one.observed == row[f"{what}_observed"]
             for mine, its in zip(one[1:], ("", "_low", "_high"), strict=True):
                 assert mine == pytest.approx(row[what + its])
@@ -53,29 +53,31 @@ def test_truth_is_that_of_the_engine():
 def test_oracles_are_right_on_average():
     (window,) = micro(10, 1, seed=1).windows
     rng = np.random.default_rng(2)
-    told = [oracles(window, window.delays(5 * MS, rng), 5 * MS, 11 * MS)["ipw"] for _ in range(300)]
-    assert np.mean(told, axis=0) == pytest.approx(window.truth, rel=0.01)
+    estimates = [
+        oracles(window, window.delays(5 * MS, rng), 5 * MS, 11 * MS)["ipw"] for _ in range(300)
+    ]
+    assert np.mean(estimates, axis=0) == pytest.approx(window.truth, rel=0.01)
 
 
 def test_real_windows_are_judged_by_those_who_have_seen_the_other_half(monkeypatch):
     windows = micro(20, 8, seed=3).windows
-    rehearsed = []  # for each half that is judged, the windows of the warm-up
+    warmed_up = []  # for each half that is judged, the windows of the warm-up
 
     def start(*arguments):
-        rehearsed.append([])
-        return runs.Crew([])
+        warmed_up.append([])
+        return runs.EstimatorGroup([])
 
-    def listen(crew, told, *arguments):
-        rehearsed[-1] += list(told)
+    def listen(group, windows, *arguments):
+        warmed_up[-1] += list(windows)
 
-    monkeypatch.setattr(runs, "crew", start)
-    monkeypatch.setattr(runs, "rehearse", listen)
+    monkeypatch.setattr(runs, "estimator_group", start)
+    monkeypatch.setattr(runs, "warm_up_on", listen)
     plan = Plan(seed=1, windows=0, draws=2, warm_up=12)
     outcome = plan.run(Dataset("real", windows, is_real=True), Disorder(5 * MS, 10 * MS))
     assert outcome.window.tolist() == [*range(4)] * 2 + [*range(4, 8)] * 2
     assert outcome.draw.tolist() == [0, 0, 0, 0, 1, 1, 1, 1] * 2
-    for told, others in zip(rehearsed, (windows[4:], windows[:4]), strict=True):
-        assert {id(window) for window in told} == {id(window) for window in others}
+    for own, others in zip(warmed_up, (windows[4:], windows[:4]), strict=True):
+        assert {id(window) for window in own} == {id(window) for window in others}
 
 
 def test_without_a_folder_there_is_no_real_data(monkeypatch):

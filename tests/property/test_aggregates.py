@@ -148,13 +148,13 @@ def test_shards_add_up_to_the_whole(case, kind, shards):
         output.extend(engine.flush())
         partials += output.partials
     one = AggregateEngine(query, schemas)
-    compensator = Compensator(query, one.values, one.packing)
+    compensator = Compensator(query, one.values, one.codec)
     rows = []
     for place in sorted({(p.instant, not p.is_closed, p.start) for p in partials}):
         same = [p.tally for p in partials if (p.instant, not p.is_closed, p.start) == place]
-        tally = added_up([one.packing.unpack(one.packing.pack(t)) for t in same])
-        rows += (compensator.tell if place[1] else compensator.close)(place[2], tally)
-    told_ = [(r.start, r.group, *(t.value for t in r.told), r.exact) for r in rows]
+        tally = added_up([one.codec.decode(one.codec.encode(t)) for t in same])
+        rows += (compensator.report_early if place[1] else compensator.close)(place[2], tally)
+    told_ = [(r.start, r.group, *(t.value for t in r.aggregates), r.exact) for r in rows]
     keys = whole.results.column("k").to_pylist() if asked.by_key else None
     assert told_ == [
         (r["window_start"], () if keys is None else (keys[i],), r["n"], r["total"], r["mean"],

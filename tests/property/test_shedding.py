@@ -45,7 +45,7 @@ def harvest(case, ages, **options):
     shedder.shed.number[places.SAMPLE] = 0.0
     shedder.shed.ctl[places.SHEDDING] = 1
     for (i, s), looked_at in ages.items():
-        shedder.look_at(i, s, looked_at)
+        shedder.segments.choose(i, s, looked_at)
     return engine, answers(engine, [engine.feed(batch), engine.flush()])
 
 

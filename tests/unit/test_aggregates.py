@@ -150,7 +150,7 @@ def test_a_complete_window_is_exact_and_its_interval_has_no_width():
 def test_in_order_data_is_not_compensated():
     for kind in (True, "aema", "svi", "mlp"):
         run = asked(compensate=kind, deadline=sw.Deadline(110)).replay(micro(30, 0), "arrival")
-        assert run.early.num_rows == 0  # the bound has passed: nothing is guessed
+        assert run.early.num_rows == 0  # the bound has passed: nothing is estimated
         assert run.exact.num_rows == 30
     waiting = asked(compensate=True, deadline=sw.Deadline(110), retention=1000, late="emit")
     error, inside = judged(waiting.replay(micro(60, 0), "arrival"), skip=20)
@@ -306,13 +306,13 @@ def test_sizes_of_a_steady_stream_are_known_and_of_a_random_one_expected():
     sizes = Sizes(1, 2)
     for _ in range(50):
         sizes.learn(np.array([[10.0, 5.0]]), np.array([[10.0, 10.0]]))
-    assert sizes.guess(np.array([[10.0, 3.0]])).tolist() == [[10.0, 10.0]]
+    assert sizes.estimate(np.array([[10.0, 3.0]])).tolist() == [[10.0, 10.0]]
     rng, random = np.random.default_rng(1), Sizes(1, 2)
     for _ in range(400):
         whole = rng.poisson(100, (1, 2)).astype(float)
         random.learn(np.stack([whole[:, 0], rng.binomial(whole[:, 1].astype(int), 0.5)], 1), whole)
     # what has arrived says nothing about the rest, which is 50 on average
-    assert random.guess(np.array([[100.0, 60.0]]))[0, 1] == pytest.approx(110, abs=5)
+    assert random.estimate(np.array([[100.0, 60.0]]))[0, 1] == pytest.approx(110, abs=5)
 
 
 def test_intervals_are_as_wide_as_errors_have_been():

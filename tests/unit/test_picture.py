@@ -11,7 +11,7 @@ import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import engine_for, restore
-from slackwater.kernels.records import KEY, NONE, STREAM
+from slackwater.kernels.records import KEY, STREAM, TICK
 from slackwater.metrics.picture import merged, picture, sketch, told
 from slackwater.stats.recent import EDGES, RecentDelays
 
@@ -153,7 +153,7 @@ def test_a_sample_goes_by_numbers_and_forgets():
     delays = np.where(np.arange(n) < 60_000, 1_000, 3)  # they were long once
     events = np.zeros((n, 4), np.int64)
     events[1::2, STREAM] = 1
-    events[:3_000, KEY] = NONE  # ticks
+    events[:3_000, KEY] = TICK
     whole, cut = RecentDelays(2), RecentDelays(2)
     whole.take(0, events, delays)
     for begin, end in pairwise([*range(0, n, 997), n]):
@@ -249,7 +249,7 @@ def test_harvest_fractions():
         assert len(window["basic"]) == 20
         assert window["fraction"] == pytest.approx(sum(window["basic"]) / 20, abs=1e-4)
     assert sum(window["fraction"] for window in windows) < 2.0
-    engine.shedder.open()
+    engine.shedder.open_throttle()
     assert {f for one in picture(engine)["harvest"] for f in one["windows"][0]["basic"]} == {1.0}
     assert picture(fed(QUERIES["recall"])[0])["harvest"] is None
 

@@ -18,7 +18,7 @@ from slackwater.joins.visit_order import counted
 from slackwater.kernels import drop_rates
 from slackwater.kernels import harvest as kernels
 from slackwater.kernels import shed as places
-from slackwater.kernels.records import EVENT, Index
+from slackwater.kernels.records import EVENT, SHED, Index
 from slackwater.kernels.sorted_windows import _sort as sort_window
 from slackwater.query.shedding import shedding_from_dict, shedding_to_dict
 from slackwater.shedding import harvest_search as setting
@@ -472,6 +472,24 @@ def test_streams_at_the_ends_of_the_join_tree_are_only_counted():
     assert not counted(
         sw.join(*streams, on=chain, goal=sw.NoSlack())
     ).any()  # results are walked as a whole
+
+
+@pytest.mark.parametrize("shed", [sw.TailDrop, sw.RandomDrop])
+def test_the_delays_of_dropped_events_count_however_the_input_is_cut(shed):
+    query = pair(goal=sw.NoSlack(), shed=shed(budget=50.0, every=100, buffer=1))
+    ts = np.arange(2000)
+    tables = {name: pa.table({"ts": ts ^ 3, "k": ts % 2}) for name in "ab"}
+    batch, _ = recorded(query, tables, None)
+    counts = []
+    for pieces in (1, 40):
+        engine = JoinEngine(query, {n: t.schema for n, t in tables.items()})
+        for part in batch.cut(np.linspace(0, 4000, pieces + 1)[1:].astype(int).tolist()):
+            engine.feed(part)
+        assert engine.metrics().shed > 2000
+        assert (engine.log.keys[:, 0] == SHED).any()
+        counts.append(engine.recent.counts.tolist())
+    assert counts[0] == counts[1]
+    assert np.sum(counts[0]) == len(batch.stream)
 
 
 # ---- the wall clock

@@ -10,7 +10,7 @@ import profiles
 import slackwater as sw
 from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
-from slackwater.windows.accuracy import Errors, Watched
+from slackwater.windows.accuracy import MeasuredAggregate, WindowAccuracy
 from slackwater_lab.papers.kim import SHAPES, drops, times
 
 compiled = pytest.mark.skipif(profiles.PLAIN, reason="too many events for kernels as plain Python")
@@ -221,7 +221,7 @@ def test_errors_are_those_of_the_windows_without_what_was_dropped():
         (int(t), float(v)) for t, v in zip(rng.integers(0, 500, 300), rng.random(300), strict=True)
     ]
     lost = rng.random(300) < 0.1
-    errors = Errors([Watched("sum", 0)], width=10, bins=5, open_end=True)
+    errors = WindowAccuracy([MeasuredAggregate("sum", 0)], width=10, bins=5, open_end=True)
     ts, values = np.array([t for t, _ in events]), np.array([[v for _, v in events]])
     errors.add(ts, values, lost)
     kept = [e for e, gone in zip(events, lost, strict=True) if not gone]

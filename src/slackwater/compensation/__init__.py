@@ -1,1 +1,1 @@
-"""Early answers: what the aggregates of a window will be when all of it has arrived (PECJ)."""
+"""Early answers: estimates of the aggregates of a window before all of it has arrived (PECJ)."""

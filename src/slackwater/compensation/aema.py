@@ -1,10 +1,10 @@
 """PECJ's analytical estimator with low overhead: adaptive exponential moving averages (5.1).
 
-The rate of a stream is that of the time in which all of it could have arrived: n events until the
+The rate of a stream is taken over the time of which all events have arrived: n events until the
 last arrival, less the usual delay. So the window will have N = n W / (a - d) events, and at most
-twice as many as there are, as in the authors' program. Sizes are followed from window to window by
-averages whose decay adapts to their errors (Trigg and Leach); the filters of selectivity and mean
-values follow the last window at once, as theirs do.
+twice as many as have arrived, as in the authors' program. Sizes are followed from window to window
+by averages whose decay adapts to their errors (Trigg and Leach); the filters of selectivity and
+mean values follow the last window at once, as theirs do.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.forgetting import Recent
-from slackwater.compensation.observation import Guess, Seen, Truth
+from slackwater.compensation.forgetting import ForgettingMean
+from slackwater.compensation.observation import Estimate, Truth, WindowObservation
 from slackwater.compensation.parameters import squared_errors
 
 _REMEMBERED = 50.0  # windows
@@ -24,7 +24,7 @@ _NEWEST = 0.2  # weight of the newest error
 
 
 class AdaptiveAverage:
-    """A moving average that follows at once where it has erred in one direction.
+    """A moving average that follows at once when its errors have one sign.
 
     >>> average = AdaptiveAverage()
     >>> [round(average.follow(x), 2) for x in (1.0, 1.0, 5.0, 5.0)]
@@ -36,20 +36,20 @@ class AdaptiveAverage:
     def __init__(self) -> None:
         self.known: tuple[float, float, float] | None = None  # value, mean error, mean size of it
 
-    def with_(self, seen: float) -> float:
-        """What the average would be if this were seen too."""
-        return self._step(seen)[0]
+    def preview(self, number: float) -> float:
+        """Return what the average would be with this number too."""
+        return self._step(number)[0]
 
-    def follow(self, seen: float) -> float:
-        """Learn from an observation."""
-        self.known = self._step(seen)
+    def follow(self, number: float) -> float:
+        """Add a number; return the average."""
+        self.known = self._step(number)
         return self.known[0]
 
-    def _step(self, seen: float) -> tuple[float, float, float]:
+    def _step(self, number: float) -> tuple[float, float, float]:
         if self.known is None:
-            return seen, 0.0, 0.0
+            return number, 0.0, 0.0
         value, error, size = self.known
-        off = seen - value
+        off = number - value
         error += _NEWEST * (off - error)
         size += _NEWEST * (abs(off) - size)
         decay = abs(error) / size if size > 0.0 else 0.0
@@ -57,42 +57,47 @@ class AdaptiveAverage:
 
 
 class AemaEstimator:
-    """Rates from delays, everything else as it is seen."""
+    """Rates from delays, everything else as observed."""
 
     def __init__(self, n_streams: int, n_values: int) -> None:
         self._sizes = [AdaptiveAverage() for _ in range(n_streams)]
-        self._off = Recent(_REMEMBERED, (n_values,))
+        self._off = ForgettingMean(_REMEMBERED, (n_values,))
 
-    def guess(self, seen: Seen) -> Guess:
-        """What the window will be."""
-        sizes = [a.with_(n) for a, n in zip(self._sizes, _sizes(seen), strict=True)]
-        more = math.prod(size / max(n, 1.0) for size, n in zip(sizes, seen.totals, strict=True))
+    def estimate(self, observation: WindowObservation) -> Estimate:
+        """Estimate the complete window."""
+        sizes = [a.preview(n) for a, n in zip(self._sizes, _sizes(observation), strict=True)]
+        more = math.prod(
+            size / max(n, 1.0) for size, n in zip(sizes, observation.totals, strict=True)
+        )
         known = self._off.weight > 0.0
-        spread = np.sqrt(self._off.value) if known else np.full(len(seen.observed), np.inf)
-        scale = np.full(len(spread), more)  # σ and α are what they are, so all grow alike
-        return Guess(None, scale, more * seen.observed, spread, np.array(sizes))
+        spread = np.sqrt(self._off.value) if known else np.full(len(observation.observed), np.inf)
+        # σ and α are as observed, so all values grow by the same factor
+        scale = np.full(len(spread), more)
+        return Estimate(None, scale, more * observation.observed, spread, np.array(sizes))
 
-    def learn(self, seen: Seen, guess: Guess, truth: Truth) -> None:
-        """Follow what was seen, and remember how far off it was."""
-        for average, size in zip(self._sizes, _sizes(seen), strict=True):
+    def learn(self, observation: WindowObservation, estimate: Estimate, truth: Truth) -> None:
+        """Follow the observation, and remember the errors of the estimate."""
+        for average, size in zip(self._sizes, _sizes(observation), strict=True):
             average.follow(size)
-        self._off.add(squared_errors(guess, truth))
+        self._off.add(squared_errors(estimate, truth))
 
     def state(self) -> dict[str, Any]:
-        """What was learnt, as plain data."""
+        """Return plain data to continue from."""
         return {"sizes": [average.known for average in self._sizes], "off": self._off.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         for average, known in zip(self._sizes, state["sizes"], strict=True):
             average.known = None if known is None else tuple(known)
         self._off.resume(state["off"])
 
 
-def _sizes(seen: Seen) -> list[float]:
-    """How many events each stream will have, as this window alone has it."""
+def _sizes(observation: WindowObservation) -> list[float]:
+    """Return how many events each stream will have, from this window alone."""
     sizes = []
-    for n, last, delay in zip(seen.totals.tolist(), seen.latest, seen.delay, strict=True):
+    for n, last, delay in zip(
+        observation.totals.tolist(), observation.latest, observation.delay, strict=True
+    ):
         time = max(float(last - delay), 1e-9)
-        sizes.append(n * min(max(seen.length / time, 1.0), _MOST))
+        sizes.append(n * min(max(observation.length / time, 1.0), _MOST))
     return sizes

@@ -1,4 +1,4 @@
-"""From the tallies of windows to what is told about them, early and in the end."""
+"""From the tallies of windows to result rows: estimates at the deadline, exact values later."""
 
 from __future__ import annotations
 
@@ -10,189 +10,211 @@ import numpy as np
 
 from slackwater.compensation.factory import estimator_for
 from slackwater.compensation.intervals import Intervals
-from slackwater.compensation.observation import Estimator, Guess, Truth
+from slackwater.compensation.observation import Estimate, Estimator, Truth
 from slackwater.compensation.tally import Group, Tally
-from slackwater.compensation.tally_codec import Packing
+from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
 from slackwater.query.aggregate import AggregateQuery
 
 _MOST_GROUPS = 50  # per window, whose errors are learnt from
 
+Bounds = tuple[float, float] | None  # None: without limits
 
-class Told(NamedTuple):
-    """An aggregate."""
 
-    observed: float | None
-    value: float | None
+class AggregateValue(NamedTuple):
+    """One aggregate of a window, or of a group in it."""
+
+    observed: float | None  # from the events that have arrived
+    value: float | None  # of the complete window, estimated or exact
     low: float | None
     high: float | None
 
 
-class Row(NamedTuple):
-    """What is told about a window, or about a group in it."""
+class ResultRow(NamedTuple):
+    """The result of a window, or of a group in it."""
 
     start: int
     group: Group
-    told: list[Told]  # [aggregate]
+    aggregates: list[AggregateValue]
     completeness: float | None  # share of the events that have arrived
     exact: bool
 
 
-class _Early(NamedTuple):
-    """A window that was told before it was complete."""
+class _EarlyReport(NamedTuple):
+    """A window that was reported before it was complete."""
 
     tally: Tally
-    bounds: dict[str, list[tuple[float, float] | None]]  # by group as JSON: [aggregate]
-    guess: Guess | None  # None: it is guessed anew when the truth is known
+    bounds: dict[str, list[Bounds]]  # by group as JSON: [aggregate]
+    estimate: Estimate | None  # None: it is estimated again when the window is complete
 
 
 class Compensator:
-    """Tells windows, and learns from those that are complete."""
+    """Reports windows at their deadlines, and learns from complete ones.
 
-    def __init__(self, query: AggregateQuery, values: Values, packing: Packing) -> None:
-        self._query, self._values, self._packing = query, values, packing
+    Parameters
+    ----------
+    query
+        The aggregates.
+    values
+        The values that they are computed from.
+    codec
+        How tallies are saved.
+    """
+
+    def __init__(self, query: AggregateQuery, values: Values, codec: TallyCodec) -> None:
+        self._query, self._values, self._codec = query, values, codec
         self._is_count = [how.function == "count" for how in query.select.values()]
         self._estimator = estimator_for(query, values)
         self._intervals = [Intervals(query.confidence) for _ in query.select]
-        self._of_nothing = [Intervals(query.confidence) for _ in query.select]
-        self._early: dict[int, _Early | None] = {}  # by start
+        self._intervals_of_zero = [Intervals(query.confidence) for _ in query.select]
+        self._early: dict[int, _EarlyReport | None] = {}  # by start
 
-    # ---- early
+    # ---- at the deadline
 
-    def tell(self, start: int, tally: Tally) -> list[Row]:
-        """A window is due: say what it will be."""
+    def report_early(self, start: int, tally: Tally) -> list[ResultRow]:
+        """Report a window at its deadline; `tally` has what has arrived."""
+        rows = []
         if self._estimator is None:
             self._early[start] = None
-            rows = []
             for group, values in zip(tally.groups, tally.values, strict=True):
-                told = [Told(v, v, None, None) for v in self._values.told(values)]
-                rows.append(Row(start, group, told, None, exact=False))
+                observed = self._values.aggregates(values)
+                aggregates = [AggregateValue(v, v, None, None) for v in observed]
+                rows.append(ResultRow(start, group, aggregates, None, exact=False))
             return rows
-        seen = tally.seen(self._query.length)
-        guess = self._estimator.guess(seen)
-        arrived, expected = seen.totals.sum(), guess.sizes.sum()
+        observation = tally.observation(self._query.length)
+        estimate = self._estimator.estimate(observation)
+        arrived, expected = observation.totals.sum(), estimate.sizes.sum()
         completeness = float(arrived / expected) if expected > 0 else None
-        rows, bounds = [], {}
+        bounds: dict[str, list[Bounds]] = {}
         for g, group in enumerate(tally.groups):
-            told = self._told(tally, g, guess)
-            rows.append(Row(start, group, told, completeness, exact=False))
+            aggregates = self._with_intervals(tally, g, estimate)
+            rows.append(ResultRow(start, group, aggregates, completeness, exact=False))
             bounds[_name(group)] = [
-                None if one.low is None or one.high is None else (one.low, one.high) for one in told
+                None if one.low is None or one.high is None else (one.low, one.high)
+                for one in aggregates
             ]
-        again = None if guess.weights is not None else guess
-        self._early[start] = _Early(tally, bounds, again)
+        kept = None if estimate.weights is not None else estimate
+        self._early[start] = _EarlyReport(tally, bounds, kept)
         return rows
 
-    def _told(self, tally: Tally, g: int, guess: Guess) -> list[Told]:
-        observed = self._values.told(tally.values[g])
-        told = []
-        for a, (value, error) in enumerate(self._estimates(tally, g, guess)):
+    def _with_intervals(self, tally: Tally, g: int, estimate: Estimate) -> list[AggregateValue]:
+        observed = self._values.aggregates(tally.values[g])
+        aggregates = []
+        for a, (value, error) in enumerate(self._with_errors(tally, g, estimate)):
             if value is None:
-                told.append(Told(observed[a], None, None, None))
+                aggregates.append(AggregateValue(observed[a], None, None, None))
                 continue
-            low, high = self._pool(a, value).around(value, error)
-            least = float(observed[a] or 0.0) if self._is_count[a] else -math.inf  # there are more
+            low, high = self._intervals_for(a, value).around(value, error)
+            # a count can only grow
+            least = float(observed[a] or 0.0) if self._is_count[a] else -math.inf
             low, best, high = (max(number, least) for number in (low, value, high))
-            told.append(Told(observed[a], best, _finite(low), _finite(high)))
-        return told
+            aggregates.append(AggregateValue(observed[a], best, _finite(low), _finite(high)))
+        return aggregates
 
-    def _pool(self, a: int, value: float) -> Intervals:
-        return self._of_nothing[a] if value == 0.0 else self._intervals[a]
+    def _intervals_for(self, a: int, value: float) -> Intervals:
+        return self._intervals_of_zero[a] if value == 0.0 else self._intervals[a]
 
-    def _estimates(self, tally: Tally, g: int, guess: Guess) -> list[tuple[float | None, float]]:
-        """Each aggregate of a group, with its standard error."""
-        values, spreads = guess.values, guess.spread
+    def _with_errors(
+        self, tally: Tally, g: int, estimate: Estimate
+    ) -> list[tuple[float | None, float]]:
+        """Return each aggregate of a group, with its standard error."""
+        values, spreads = estimate.values, estimate.spread
         if len(tally.groups) > 1:  # a smaller part is less certain
-            values = guess.apply(tally.tensor(g))
-            part, whole = np.abs(values), np.abs(guess.values)
+            values = estimate.apply(tally.tensor(g))
+            part, whole = np.abs(values), np.abs(estimate.values)
             times = np.where(part > 0.0, whole / np.where(part > 0.0, part, 1.0), 1.0)
             spreads = spreads * np.sqrt(np.maximum(times, 1.0))
         estimates: list[tuple[float | None, float]] = []
-        for value, main in zip(self._values.told(values), self._values.main, strict=True):
+        for value, main in zip(self._values.aggregates(values), self._values.main, strict=True):
             spread = float(spreads[main])
             error = 1.0 if value == 0.0 and math.isfinite(spread) else spread
             scale = 1.0 if not value or not math.isfinite(spread) else abs(value)
             estimates.append((value, error * scale))
         return estimates
 
-    # ---- in the end
+    # ---- complete windows
 
     def forget(self, start: int) -> None:
-        """Nothing more is to be said about a window."""
+        """Forget a window: its early result was final."""
         self._early.pop(start, None)
 
-    def close(self, start: int, tally: Tally) -> list[Row]:
-        """A window is complete: learn from it, and say what it is if that is not known yet."""
-        told_before = start in self._early
+    def close(self, start: int, tally: Tally) -> list[ResultRow]:
+        """Learn from a complete window; return its exact rows unless early ones are enough."""
+        was_reported = start in self._early
         early = self._early.pop(start, None)
         if early is not None and self._estimator is not None:
             self._learn(self._estimator, early, tally)
-        if told_before and self._query.late != "emit":
+        if was_reported and self._query.late != "emit":
             return []
         rows = []
         for group, values in zip(tally.groups, tally.values, strict=True):
-            told = [Told(v, v, v, v) for v in self._values.told(values)]
-            rows.append(Row(start, group, told, 1.0, exact=True))
+            aggregates = [AggregateValue(v, v, v, v) for v in self._values.aggregates(values)]
+            rows.append(ResultRow(start, group, aggregates, 1.0, exact=True))
         return rows
 
-    def _learn(self, estimator: Estimator, early: _Early, tally: Tally) -> None:
-        seen = early.tally.seen(self._query.length)
+    def _learn(self, estimator: Estimator, early: _EarlyReport, tally: Tally) -> None:
+        observation = early.tally.observation(self._query.length)
         truth = Truth(tally.counts, tally.values.sum(axis=0))
-        guess = early.guess or estimator.guess(seen)  # as it would be told now
+        estimate = early.estimate or estimator.estimate(observation)  # as it would be now
         place = {group: i for i, group in enumerate(tally.groups)}
         for g, group in enumerate(early.tally.groups[:_MOST_GROUPS]):
-            true = self._values.told(tally.values[place[group]])
+            exact_values = self._values.aggregates(tally.values[place[group]])
             bounds = early.bounds[_name(group)]
-            for a, (value, error) in enumerate(self._estimates(early.tally, g, guess)):
-                exact, told = true[a], bounds[a]
+            for a, (value, error) in enumerate(self._with_errors(early.tally, g, estimate)):
+                exact, reported = exact_values[a], bounds[a]
                 if value is None or exact is None:
                     continue
-                inside = told is None or told[0] <= exact <= told[1]
-                self._pool(a, value).learn(value, error, exact, inside)
-        estimator.learn(seen, guess, truth)
+                was_inside = reported is None or reported[0] <= exact <= reported[1]
+                self._intervals_for(a, value).learn(value, error, exact, was_inside)
+        estimator.learn(observation, estimate, truth)
 
-    # ---- as data
+    # ---- snapshot
 
     def state(self) -> dict[str, Any]:
-        """All it knows, as plain data."""
+        """Return plain data to continue from."""
         return {
             "kind": [self._query.compensate, self._query.confidence],
             "estimator": None if self._estimator is None else self._estimator.state(),
             "intervals": [own.state() for own in self._intervals],
-            "of_nothing": [own.state() for own in self._of_nothing],
+            "intervals_of_zero": [own.state() for own in self._intervals_of_zero],
             "early": {
-                str(start): None if early is None else self._saved(early)
+                str(start): None if early is None else self._early_state(early)
                 for start, early in self._early.items()
             },
         }
 
-    def _saved(self, early: _Early) -> list[Any]:
-        guess = early.guess
-        said = None
-        if guess is not None:
-            said = [a.tolist() for a in (guess.scale, guess.values, guess.spread, guess.sizes)]
-        return [self._packing.pack(early.tally), early.bounds, said]
+    def _early_state(self, early: _EarlyReport) -> list[Any]:
+        known = early.estimate
+        estimate = None
+        if known is not None:
+            parts = (known.scale, known.values, known.spread, known.sizes)
+            estimate = [part.tolist() for part in parts]
+        return [self._codec.encode(early.tally), early.bounds, estimate]
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`; somebody else begins to learn anew."""
+        """Continue from `state`; another estimator starts to learn from the beginning."""
         if state["kind"] == [self._query.compensate, self._query.confidence]:
             if self._estimator is not None:
                 self._estimator.resume(state["estimator"])
-            for mine, known in ((self._intervals, "intervals"), (self._of_nothing, "of_nothing")):
-                for own, said in zip(mine, state[known], strict=True):
-                    own.resume(said)
-        self._early = {int(start): self._revived(said) for start, said in state["early"].items()}
-
-    def _revived(self, said: list[Any] | None) -> _Early | None:
-        if said is None:
-            return None
-        packed, bounds, guessed = said
-        guess = None if guessed is None else Guess(None, *(np.array(part) for part in guessed))
-        pairs = {
-            group: [None if ends is None else (ends[0], ends[1]) for ends in own]
-            for group, own in bounds.items()
+            for name, all_intervals in (
+                ("intervals", self._intervals),
+                ("intervals_of_zero", self._intervals_of_zero),
+            ):
+                for intervals, saved in zip(all_intervals, state[name], strict=True):
+                    intervals.resume(saved)
+        self._early = {
+            int(start): None if saved is None else self._early_from(saved)
+            for start, saved in state["early"].items()
         }
-        return _Early(self._packing.unpack(packed), pairs, guess)
+
+    def _early_from(self, saved: list[Any]) -> _EarlyReport:
+        tally, saved_bounds, parts = saved
+        estimate = None if parts is None else Estimate(None, *(np.array(part) for part in parts))
+        bounds = {
+            group: [None if ends is None else (ends[0], ends[1]) for ends in own]
+            for group, own in saved_bounds.items()
+        }
+        return _EarlyReport(self._codec.decode(tally), bounds, estimate)
 
 
 def _name(group: Group) -> str:

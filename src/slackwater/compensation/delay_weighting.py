@@ -1,14 +1,14 @@
-"""Our own estimator: each event stands for those that are still missing around it.
+"""Our own estimator: each event represents those that are still missing around it.
 
-The delays that were learnt tell how many events of each cell are missing (`sizes`). Which keys they
-have is told by the events that have arrived in the same cell and nearby: keys come and go, so
-nearer ones tell more. How much more is the *reach*, in cells; several are tried on every window,
-and the one that has erred least is believed. A reach of 0 weighs each event by the inverse of its
+The delays of past windows give the number of missing events in each cell (`sizes`). Their keys are
+estimated from the events that have arrived in the same cell and nearby: keys come and go, so nearer
+events have more weight. How much more is the *reach*, in cells; several are tried on every window,
+and the one with the smallest error is used. A reach of 0 weighs each event by the inverse of its
 chance to have arrived, an infinite one multiplies everything by the same factor.
 
-What all windows have in common is a second witness: their mean, per event, weighed against what
-was seen by how far either has been off. Where windows differ as much as those of a stock exchange
-it has nothing to say, and is left out where it has erred more.
+A second source is the mean of all windows, per event, combined with the observation according to
+the errors of both. Where windows differ much, as those of a stock exchange do, the mean does not
+help, and is left out where its errors are larger.
 """
 
 from __future__ import annotations
@@ -18,89 +18,89 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.forgetting import Recent
-from slackwater.compensation.observation import Guess, Seen, Truth, contracted
+from slackwater.compensation.forgetting import ForgettingMean
+from slackwater.compensation.observation import Estimate, Truth, WindowObservation, contracted
 from slackwater.compensation.sizes import Sizes
 from slackwater.kernels.records import F64
 
 _REACHES = (0.0, 1.0, 2.0, 4.0, 8.0, np.inf)
-_AT_FIRST = 2  # the reach that is believed before anything is known
-_ERRORS = 200.0  # windows that errors are remembered of
-_USUAL = 10.0  # windows that the mean is taken of
+_AT_FIRST = 2  # the reach that is used before any window is complete
+_ERRORS = 200.0  # windows over which errors are averaged
+_USUAL = 10.0  # windows over which the mean is taken
 _FEW = 3.0  # windows
 _WORST = 2.0  # the most that an error counts, as a share of the truth
 _OUTLIER = 9.0  # squared standard errors
-_CLUMP = 10.0  # results that come together
+_CLUMP = 10.0  # results that occur together
 _TINY = 1e-9
 
 
-class DelayEstimator:
-    """What is missing, from the delays and from the cells around it."""
+class DelayWeightingEstimator:
+    """Estimates what is missing from the delays, and from the cells around it."""
 
     def __init__(self, n_streams: int, cells: int, n_values: int) -> None:
         self._sizes = Sizes(n_streams, cells)
-        self._error = Recent(_ERRORS, (2, len(_REACHES)))  # without and with the mean of all
-        self._usual = Recent(_USUAL, (n_values,))  # value per combination of events
-        self._varies = Recent(_ERRORS, (n_values,))  # its relative variance
-        self._off = Recent(_ERRORS, (n_values,))  # squared errors in units of what was expected
+        self._error = ForgettingMean(_ERRORS, (2, len(_REACHES)))  # without and with the mean
+        self._usual = ForgettingMean(_USUAL, (n_values,))  # value per combination of events
+        self._varies = ForgettingMean(_ERRORS, (n_values,))  # its relative variance
+        self._off = ForgettingMean(_ERRORS, (n_values,))  # squared errors by expected ones
 
-    def guess(self, seen: Seen) -> Guess:
-        """What the window will be."""
-        whole = self._sizes.guess(seen.counts)
+    def estimate(self, observation: WindowObservation) -> Estimate:
+        """Estimate the complete window."""
+        whole = self._sizes.estimate(observation.counts)
         sizes = whole.sum(axis=1)
-        weights = np.stack([_weights(seen.counts, whole, reach) for reach in _REACHES])
-        plain = np.stack([contracted(seen.products, w) for w in weights])
-        chance = self._chance(seen, sizes)
+        weights = np.stack([_weights(observation.counts, whole, reach) for reach in _REACHES])
+        plain = np.stack([contracted(observation.products, w) for w in weights])
+        chance = self._chance(observation, sizes)
         blended, variance = self._blend(plain, sizes, chance)
         mean, reach = self._best
         values = (blended if mean else plain)[reach]
         spread = np.sqrt((variance if mean else np.broadcast_to(chance, plain.shape))[reach])
-        # few results that come in clumps: how many there are is a matter of chance itself
-        spread = spread * (1.0 + _CLUMP * sizes.min() / (1.0 + seen.observed[0])) ** 0.5
+        # few results that occur in clumps: their number is random itself
+        spread = spread * (1.0 + _CLUMP * sizes.min() / (1.0 + observation.observed[0])) ** 0.5
         scale = np.where(
             plain[reach] != 0.0, values / np.where(plain[reach] != 0, plain[reach], 1), 1
         )
         if not self._sizes.is_known:
-            return Guess(weights[reach], scale, values, np.full(len(values), np.inf), sizes)
+            return Estimate(weights[reach], scale, values, np.full(len(values), np.inf), sizes)
         notes = (plain, blended, chance)
-        return Guess(weights[reach], scale, values, spread, sizes, notes)
+        return Estimate(weights[reach], scale, values, spread, sizes, notes)
 
     @property
     def _best(self) -> tuple[int, int]:
-        """Whether the mean of all windows has a say, and how far to reach."""
+        """Whether the mean of all windows is used, and the reach."""
         if self._error.weight == 0.0:
             return 0, _AT_FIRST
         mean, reach = np.unravel_index(np.argmin(self._error.value), self._error.value.shape)
         return int(mean), int(reach)
 
-    def _chance(self, seen: Seen, sizes: F64) -> F64:
-        """The relative variance of what was extrapolated: [value].
+    def _chance(self, observation: WindowObservation, sizes: F64) -> F64:
+        """Return the relative variance of the extrapolated values: [value].
 
-        As if events were drawn at random, times what was learnt of how much larger it really is.
+        That of events drawn at random, times the learnt factor by which it is larger.
         """
-        share = np.clip(seen.totals / np.maximum(sizes, _TINY), 1e-3, 1.0)
+        share = np.clip(observation.totals / np.maximum(sizes, _TINY), 1e-3, 1.0)
         unit = float(((1.0 - share) / share / np.maximum(sizes, 1.0)).sum())
         known = self._off.weight > 0.0
         return unit * (self._off.value if known else np.ones(self._off.value.shape))
 
     def _blend(self, plain: F64, sizes: F64, chance: F64) -> tuple[F64, F64]:
-        """The same with the mean of all windows, and its relative variance: [reach, value]."""
+        """Combine with the mean of all windows; return values and variances: [reach, value]."""
         if self._varies.weight < _FEW:
             return plain, np.broadcast_to(chance, plain.shape)
         usual = self._usual.value * sizes.prod()
         of_usual = np.maximum(self._varies.value * usual**2, _TINY)
-        of_seen = np.maximum(chance * np.maximum(np.abs(plain), 0.2 * np.abs(usual)) ** 2, _TINY)
-        trust = of_seen / (of_seen + of_usual)
-        apart = (plain - usual) ** 2 / (of_seen + of_usual)
+        of_plain = np.maximum(chance * np.maximum(np.abs(plain), 0.2 * np.abs(usual)) ** 2, _TINY)
+        trust = of_plain / (of_plain + of_usual)
+        apart = (plain - usual) ** 2 / (of_plain + of_usual)
         trust = trust * np.minimum(1.0, _OUTLIER / np.maximum(apart, _TINY))
         blended = plain + trust * (usual - plain)
-        variance = trust**2 * of_usual + (1.0 - trust) ** 2 * of_seen
+        variance = trust**2 * of_usual + (1.0 - trust) ** 2 * of_plain
         return blended, variance / np.maximum(blended**2, _TINY)
 
-    def learn(self, seen: Seen, guess: Guess, truth: Truth) -> None:
-        """A window that was guessed is complete."""
-        if guess.notes is not None:
-            plain, blended, chance = guess.notes
+    def learn(self, observation: WindowObservation, estimate: Estimate, truth: Truth) -> None:
+        """Learn from a window that is complete."""
+        if estimate.notes is not None:
+            plain, blended, chance = estimate.notes
             if truth.values[0] > 0.0:
                 errors = np.abs(np.stack([plain[:, 0], blended[:, 0]]) / truth.values[0] - 1.0)
                 self._error.add(np.minimum(errors, _WORST))
@@ -111,10 +111,10 @@ class DelayEstimator:
             off = (per_event - usual) / np.where(usual != 0.0, usual, 1.0)
             self._varies.add(np.minimum(off**2, 25.0))
         self._usual.add(per_event)
-        self._sizes.learn(seen.counts, truth.counts)
+        self._sizes.learn(observation.counts, truth.counts)
 
     def _learn_chance(self, plain: F64, chance: F64, truth: Truth) -> None:
-        """How much larger errors are than they would be if all results were independent."""
+        """Learn how much larger errors are than those of independent results."""
         extrapolated = plain[self._best[1]]
         unit = chance / self._off.value if self._off.weight > 0.0 else chance
         known = (extrapolated != 0.0) & (unit > 0.0)
@@ -124,12 +124,12 @@ class DelayEstimator:
             self._off.add(np.minimum(off, np.maximum(most, 1e-6)))
 
     def state(self) -> dict[str, Any]:
-        """What was learnt, as plain data."""
+        """Return plain data to continue from."""
         own = {name: getattr(self, name).state() for name in _LEARNT}
         return own | {"sizes": self._sizes.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         for name in _LEARNT:
             getattr(self, name).resume(state[name])
         self._sizes.resume(state["sizes"])
@@ -140,7 +140,7 @@ _LEARNT = ("_error", "_usual", "_varies", "_off")
 
 @cache
 def _nearness(cells: int, reach: float) -> F64:
-    """How much one cell says about another: [cell, other]."""
+    """Return the weight of one cell for another: [cell, other]."""
     if reach == 0.0:
         return np.eye(cells)
     place = np.arange(cells)
@@ -148,11 +148,11 @@ def _nearness(cells: int, reach: float) -> F64:
 
 
 def _weights(counts: F64, whole: F64, reach: float) -> F64:
-    """For how many events of the window an event of each cell stands: [stream, cell]."""
+    """Return how many events of the window an event of each cell represents: [stream, cell]."""
     near = _nearness(counts.shape[1], reach)
     missing = np.maximum(whole - counts, 0.0)
     around = counts @ near.T
-    alone = around <= _TINY  # nobody near enough: everybody speaks for these
+    alone = around <= _TINY  # no event is near enough: all events represent these
     share = np.where(alone, 0.0, missing / np.where(alone, 1.0, around))
     weights = 1.0 + share @ near
     left = np.where(alone, missing, 0.0).sum(axis=1)

@@ -1,9 +1,9 @@
-"""Which estimator a query asks for."""
+"""The estimator of a query."""
 
 from __future__ import annotations
 
 from slackwater.compensation.aema import AemaEstimator
-from slackwater.compensation.delay_weighting import DelayEstimator
+from slackwater.compensation.delay_weighting import DelayWeightingEstimator
 from slackwater.compensation.mlp import MlpEstimator
 from slackwater.compensation.observation import Estimator, cells_for
 from slackwater.compensation.svi import SviEstimator
@@ -12,14 +12,14 @@ from slackwater.query.aggregate import AggregateQuery
 
 
 def estimator_for(query: AggregateQuery, values: Values) -> Estimator | None:
-    """Who compensates, if anybody does."""
+    """Return the estimator of a query; None: it does not compensate."""
     m = len(query.streams)
     cells, n = cells_for(m), values.n
     match query.compensate:
         case None | False:
             return None
         case True | "delays":
-            return DelayEstimator(m, cells, n)
+            return DelayWeightingEstimator(m, cells, n)
         case "aema":
             return AemaEstimator(m, n)
         case "svi":

@@ -1,9 +1,8 @@
-"""Intervals that contain the truth as often as they say, whatever the estimator believes of itself.
+"""Intervals that contain the truth with the stated confidence, even if standard errors are wrong.
 
-An estimator tells a value and a standard error. How far the truth has been off in windows that are
-complete, in units of that, gives the quantiles (conformal prediction). If these turn out to be too
-narrow or too wide all the same, because windows change, the level that is aimed at is moved until
-the right share is inside (Gibbs and Candes, 2021).
+An estimator gives a value and a standard error. The errors of complete windows, in units of that,
+give the quantiles (conformal prediction). If these are still too narrow or too wide, because
+windows change, the level is moved until the right share is inside (Gibbs and Candes, 2021).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 _REMEMBERED = 250
 _FEW = 20
-_WIDER = 1.5  # than those of a normal distribution, as long as little is known
+_WIDER = 1.5  # than those of a normal distribution, while there are few windows
 _STEP = 0.01
 
 
@@ -25,12 +24,12 @@ class Intervals:
 
     def __init__(self, confidence: float) -> None:
         self._miss = 1.0 - confidence
-        self._aim = self._miss  # the share that is left out of the past
+        self._aim = self._miss  # the share of past errors that is left out
         self._past: list[float] = []
         self._sorted: list[float] = []  # the same
 
     def around(self, value: float, error: float) -> tuple[float, float]:
-        """Low and high."""
+        """Return low and high."""
         if not math.isfinite(error):
             return -math.inf, math.inf
         if len(self._past) < _FEW:
@@ -40,7 +39,17 @@ class Intervals:
         return value + low * error, value + high * error
 
     def learn(self, value: float, error: float, truth: float, was_inside: bool) -> None:
-        """So much would be told now, that was the truth, and it was in the interval told then."""
+        """Learn from a complete window.
+
+        Parameters
+        ----------
+        value, error
+            The estimate that would be made now, and its standard error.
+        truth
+            The exact value.
+        was_inside
+            Whether it was in the interval that was reported at the deadline.
+        """
         if error > 0.0 and math.isfinite(error):
             self._aim += _STEP * (self._miss - (not was_inside))
             off = (truth - value) / error
@@ -50,24 +59,24 @@ class Intervals:
                 del self._sorted[bisect_left(self._sorted, self._past.pop(0))]
 
     def state(self) -> list[Any]:
-        """As plain data."""
+        """Return plain data to continue from."""
         return [self._aim, self._past]
 
     def resume(self, state: Sequence[Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         self._aim, self._past = state[0], list(state[1])
         self._sorted = sorted(self._past)
 
 
 def _quantiles(ordered: Sequence[float], left_out: float) -> tuple[float, float]:
-    """Between these lies all but `left_out`, as much below as above."""
+    """Return bounds of all but the share `left_out`, the same on both sides."""
     n = len(ordered)
     place = left_out / 2 * (n + 1) - 1.0
     return _at(ordered, place), _at(ordered, n - 1 - place)
 
 
 def _at(ordered: Sequence[float], place: float) -> float:
-    """The value at a place between two others, or beyond what has been seen so far."""
+    """Return the value at a place between two others, or beyond the extreme ones."""
     last = len(ordered) - 1
     beyond = 0.1 * (ordered[-1] - ordered[0])
     if place < 0.0:

@@ -1,15 +1,14 @@
 """PECJ's learning-based estimator (5.2): a small network per parameter, trained on past windows.
 
-It sees what is known at the deadline: of each parameter (the sizes, the selectivity, the mean of
-each value) what every cell tells, against what is usual, and how much of the window there is. It
-says by what the plain extrapolation has to be multiplied, and how sure it is. It only ever learns
-from windows that are complete, never from the one it is asked about.
+Its input is known at the deadline: of each parameter (the sizes, the selectivity, the mean of each
+value) the observation of every cell, relative to the usual one, and how much of the window has
+arrived. Its output is the factor for the plain extrapolation, and how certain it is. It learns only
+from complete windows, never from the one that it estimates.
 
 Outputs are the paper's seven (Eq. 15): log p(X|H), log p(μ), log p(φ), Σ log p(h|μ, φ),
 Σ E log q(h), log E(μ|X), log E(φ|X). By plain regression the last two are fitted. With `elbo` all
-are fitted first; later on the loss is -sigmoid(ELBO), as the paper has it. That rewards an output
-for being large, whatever the truth: the fit of the last two goes on beside it, or nothing would
-hold them.
+are fitted first; later on the loss is -sigmoid(ELBO), as in the paper. That rewards large outputs,
+whatever the truth: the last two are still fitted too, because nothing else would limit them.
 
 Weights, seed and recipe are saved together.
 """
@@ -20,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.forgetting import Recent
-from slackwater.compensation.observation import Guess, Seen, Truth
-from slackwater.compensation.parameters import guess_of, parameters, product_form
+from slackwater.compensation.forgetting import ForgettingMean
+from slackwater.compensation.observation import Estimate, Truth, WindowObservation
+from slackwater.compensation.parameters import parameters, product_form, scaled_estimate
 from slackwater.compensation.sizes import Sizes
 from slackwater.kernels.records import F64
 
@@ -31,9 +30,9 @@ _OUTPUTS = 7
 _MU, _PHI = 5, 6  # places of log E(μ|X) and log E(φ|X)
 _KEPT = 256  # windows to learn from
 _BATCH = 32
-_EAGER = 300  # windows: each is learnt from at once; later on
-_LAZY = 8  # one in so many is
-_PRE_TRAINING = 100  # windows, before ELBO is learnt from
+_EAGER = 300  # windows, each followed by a training step; later on
+_LAZY = 8  # one step in so many windows
+_PRE_TRAINING = 100  # windows before training with ELBO
 _RATE = 0.01
 _BETA = (0.9, 0.99)  # Adam's
 _SEED = 7
@@ -83,75 +82,75 @@ class Networks:
 
 
 class MlpEstimator:
-    """What the networks say."""
+    """Estimates with the networks."""
 
     def __init__(self, n_streams: int, cells: int, n_values: int, elbo: bool = False) -> None:
         self._m, self._elbo = n_streams, elbo
         n = n_streams + n_values
         self._networks = Networks(n, cells + 2)
         self._sizes = Sizes(n_streams, cells)
-        self._usual = Recent(20.0, (n, cells))  # what cells tell, usually
+        self._usual = ForgettingMean(20.0, (n, cells))  # mean observation of each cell
         self._inputs = np.zeros((_KEPT, n, cells + 2))
         self._targets = np.full((_KEPT, n), np.nan)
         self._learnt = 0
 
-    def guess(self, seen: Seen) -> Guess:
-        """What the window will be."""
-        plain = self._plain(seen)
+    def estimate(self, observation: WindowObservation) -> Estimate:
+        """Estimate the complete window."""
+        plain = self._plain(observation)
         if self._learnt == 0:
             sizes, sure = plain[: self._m], np.full(len(plain), np.inf)
         else:
-            said = self._networks(self._input(seen)[:, None, :])[:, 0]
-            plain = plain * np.exp(np.clip(said[:, _MU], -_CAP, _CAP))
-            sure = np.exp(-np.clip(said[:, _PHI], -4.0, 20.0))  # the variance of the logarithm
-            sizes = np.maximum(plain[: self._m], seen.totals)
+            output = self._networks(self._input(observation)[:, None, :])[:, 0]
+            plain = plain * np.exp(np.clip(output[:, _MU], -_CAP, _CAP))
+            sure = np.exp(-np.clip(output[:, _PHI], -4.0, 20.0))  # the variance of the logarithm
+            sizes = np.maximum(plain[: self._m], observation.totals)
         values = product_form(
             sizes, float(plain[self._m]), np.concatenate([[1.0], plain[self._m + 1 :]])
         )
         common = float(sure[: self._m + 1].sum())
         spread = np.sqrt(common + np.concatenate([[0.0], sure[self._m + 1 :]]))
-        return guess_of(seen, sizes, values, spread)
+        return scaled_estimate(observation, sizes, values, spread)
 
-    def _plain(self, seen: Seen) -> F64:
-        """Sizes by the usual completeness, selectivity and means as they are seen: [parameter]."""
-        sizes = seen.totals / np.maximum(self._sizes.completeness, 0.01)
-        selectivity, means = parameters(seen)
+    def _plain(self, observation: WindowObservation) -> F64:
+        """Return sizes by the usual completeness, observed selectivity and means: [parameter]."""
+        sizes = observation.totals / np.maximum(self._sizes.completeness, 0.01)
+        selectivity, means = parameters(observation)
         return np.concatenate([sizes, [selectivity], means[1:]])
 
-    def _input(self, seen: Seen) -> F64:
-        """What the networks see: [parameter, input]."""
-        told, usual = seen.by_cell, self._usual.value
-        known = np.isfinite(told) & (usual > 0.0)
-        ratio = np.where(known, told, 1.0) / np.where(known, usual, 1.0)
-        cells = np.where(known, np.clip(np.log(np.maximum(ratio, _TINY)), -2.0, 2.0), 0.0)
-        whole = cells.mean(axis=1, keepdims=True) * 3.0
-        share = np.full((len(told), 1), float(known.mean()))
-        return np.concatenate([cells, whole, share], axis=1)
+    def _input(self, observation: WindowObservation) -> F64:
+        """Return the input of the networks: [parameter, input]."""
+        cells, usual = observation.by_cell, self._usual.value
+        known = np.isfinite(cells) & (usual > 0.0)
+        ratio = np.where(known, cells, 1.0) / np.where(known, usual, 1.0)
+        logs = np.where(known, np.clip(np.log(np.maximum(ratio, _TINY)), -2.0, 2.0), 0.0)
+        whole = logs.mean(axis=1, keepdims=True) * 3.0
+        share = np.full((len(cells), 1), float(known.mean()))
+        return np.concatenate([logs, whole, share], axis=1)
 
     # ---- learning
 
-    def learn(self, seen: Seen, guess: Guess, truth: Truth) -> None:  # noqa: ARG002
-        """One more window to learn from."""
+    def learn(self, observation: WindowObservation, estimate: Estimate, truth: Truth) -> None:  # noqa: ARG002
+        """Add a complete window to those that are trained on."""
         place = self._learnt % _KEPT
         true = np.concatenate([
             truth.counts.sum(axis=1),
             [truth.values[0] / max(float(truth.counts.sum(axis=1).prod()), 1.0)],
             truth.values[1:] / max(float(truth.values[0]), 1.0),
         ])  # fmt: skip
-        plain = self._plain(seen)
+        plain = self._plain(observation)
         known = (plain > 0.0) & (true > 0.0) & (self._learnt > 0)
         ratio = np.where(known, true, 1.0) / np.where(known, plain, 1.0)
-        self._inputs[place] = self._input(seen)
+        self._inputs[place] = self._input(observation)
         self._targets[place] = np.where(known, np.clip(np.log(ratio), -_CAP, _CAP), np.nan)
         self._learnt += 1
-        self._sizes.learn(seen.counts, truth.counts)
-        told = seen.by_cell
-        self._usual.add(np.where(np.isfinite(told), told, self._usual.value))
+        self._sizes.learn(observation.counts, truth.counts)
+        cells = observation.by_cell
+        self._usual.add(np.where(np.isfinite(cells), cells, self._usual.value))
         if self._learnt <= _EAGER or self._learnt % _LAZY == 0:
             self._train()
 
     def _train(self) -> None:
-        """A step of Adam on some of the windows, always the same ones."""
+        """Do a step of Adam on some windows, chosen by a fixed seed."""
         n = min(self._learnt, _KEPT)
         if n < 2:
             return
@@ -162,7 +161,7 @@ class MlpEstimator:
         self._networks.step(x, self._gradient(out, y) / len(chosen))
 
     def _gradient(self, out: F64, y: F64) -> F64:
-        """Of the loss, by the outputs: [network, example, output]."""
+        """Return the gradient of the loss by the outputs: [network, example, output]."""
         known = np.isfinite(y)
         off = np.where(known, out[:, :, _MU] - np.where(known, y, 0.0), 0.0)
         gradient = np.zeros_like(out)
@@ -186,7 +185,7 @@ class MlpEstimator:
     # ---- as data
 
     def state(self) -> dict[str, Any]:
-        """What was learnt, as plain data; weights with the recipe they were made by."""
+        """Return plain data to continue from; weights with the recipe they were made by."""
         return {
             "recipe": {
                 "hidden": _HIDDEN, "rate": _RATE, "batch": _BATCH, "seed": _SEED,
@@ -202,7 +201,7 @@ class MlpEstimator:
         }  # fmt: skip
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         self._networks.steps = state["recipe"]["steps"]
         self._networks.weights = [np.array(w) for w in state["weights"]]
         self._networks.moments = [[np.array(m) for m in pair] for pair in state["moments"]]
@@ -217,7 +216,7 @@ class MlpEstimator:
 
 
 def _terms(out: F64, off: F64) -> F64:
-    """What the first five outputs should be: the terms of Eq. 15 with normal densities."""
+    """Return the targets of the first five outputs: the terms of Eq. 15, normal densities."""
     phi = np.clip(out[:, :, _PHI], -4.0, 20.0)
     likelihood = 0.5 * (phi - np.exp(phi) * off**2)
     of_mu = -0.5 * out[:, :, _MU] ** 2

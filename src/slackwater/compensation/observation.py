@@ -1,9 +1,9 @@
-"""What is known of a window at its deadline, and the interface of those who guess the rest.
+"""The observation of a window at its deadline, and the interface of estimators.
 
 A window is cut into *cells* of equal length. `counts` has the events of each stream by cell,
-`products` the results (and the sums of their values) by the cells of their members. Whatever is
-believed about missing events can be said with weights: if an event in cell c of stream s stands
-for ``w[s, c]`` events, the window has so many results:
+`products` the results (and the sums of their values) by the cells of their members. Missing events
+are expressed with weights: if an event in cell c of stream s represents ``w[s, c]`` events, the
+window has so many results:
 
 >>> products = np.array([[[4.0, 0.0], [2.0, 1.0]]])
 >>> contracted(products, np.array([[1.0, 1.0], [1.0, 1.0]]))
@@ -27,7 +27,7 @@ _MOST_CELLS = 20
 
 
 def cells_for(n_streams: int) -> int:
-    """How many cells a window has: few enough that their combinations are few.
+    """Return how many cells a window has, so that there are few combinations of them.
 
     >>> [cells_for(m) for m in (2, 3, 4, 8)]
     [20, 7, 4, 2]
@@ -36,7 +36,7 @@ def cells_for(n_streams: int) -> int:
 
 
 @dataclass(frozen=True)
-class Seen:
+class WindowObservation:
     """A window at its deadline."""
 
     counts: F64  # [stream, cell]: events that have arrived
@@ -47,7 +47,7 @@ class Seen:
 
     @cached_property
     def observed(self) -> F64:
-        """The results there are, and the sums of their values."""
+        """The results so far, and the sums of their values."""
         return np.asarray(self.products.reshape(len(self.products), -1).sum(axis=1))
 
     @cached_property
@@ -57,65 +57,65 @@ class Seen:
 
     @cached_property
     def by_cell(self) -> F64:
-        """What each cell tells of each parameter, NaN where it tells nothing: [parameter, cell].
+        """Each parameter as observed in each cell, NaN where it is not: [parameter, cell].
 
-        Of the size of a stream, its events; of the selectivity and of the mean of a value, those of
-        the results that its events of the first stream are in.
+        For the size of a stream, the events in the cell; for the selectivity and for the mean of a
+        value, those of the results with their event of the first stream in the cell.
         """
         m, others = len(self.counts), float(self.totals[1:].prod())
         found = self.products.reshape(*self.products.shape[:2], -1).sum(axis=2)
         pairs = self.counts[0] * others
-        told = np.concatenate([self.counts, found])
-        told[m] /= np.maximum(pairs, 1.0)
-        told[m + 1 :] /= np.maximum(found[0], 1.0)
-        told[:m][self.counts == 0.0] = np.nan
-        told[m, pairs == 0.0] = np.nan
-        told[m + 1 :, found[0] == 0.0] = np.nan
-        return told
+        cells = np.concatenate([self.counts, found])
+        cells[m] /= np.maximum(pairs, 1.0)
+        cells[m + 1 :] /= np.maximum(found[0], 1.0)
+        cells[:m][self.counts == 0.0] = np.nan
+        cells[m, pairs == 0.0] = np.nan
+        cells[m + 1 :, found[0] == 0.0] = np.nan
+        return cells
 
 
 class Truth(NamedTuple):
-    """The same window when all has arrived."""
+    """The same window when it is complete."""
 
     counts: F64  # [stream, cell]
     values: F64  # [value]
 
 
-class Guess(NamedTuple):
-    """What somebody believes."""
+class Estimate(NamedTuple):
+    """An estimate of the complete window."""
 
-    weights: F64 | None  # [stream, cell]: for how many events one that has arrived stands; None: 1
-    scale: F64  # [value]: and what is to be multiplied with that
-    values: F64  # [value]: what comes out
+    weights: F64 | None  # [stream, cell]: events that an arrived one represents; None: 1
+    scale: F64  # [value]: a factor beside the weights
+    values: F64  # [value]: the estimates
     spread: F64  # [value]: standard error, as a share of the value
     sizes: F64  # [stream]: events that the window will have
     notes: Any = None  # what the estimator needs to learn from it
 
     def apply(self, products: F64) -> F64:
-        """The same for a part of the results, a group."""
+        """Return the values of a part of the results, a group."""
         if self.weights is None:
             return np.asarray(self.scale * products.reshape(len(products), -1).sum(axis=1))
         return np.asarray(self.scale * contracted(products, self.weights))
 
 
 class Estimator(Protocol):
-    """Guesses what a window will be, and learns from what it was."""
+    """Estimates complete windows, and learns from them."""
 
-    def guess(self, seen: Seen) -> Guess:
-        """What the window will be."""
+    def estimate(self, observation: WindowObservation) -> Estimate:
+        """Estimate the complete window."""
 
-    def learn(self, seen: Seen, guess: Guess, truth: Truth) -> None:
-        """A window that was guessed is complete."""
+    def learn(self, observation: WindowObservation, estimate: Estimate, truth: Truth) -> None:
+        """Learn from a window that is complete."""
 
     def state(self) -> dict[str, Any]:
-        """What was learnt, as plain data."""
+        """Return plain data to continue from."""
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
 
 
 def contracted(products: F64, weights: F64) -> F64:
-    """Results and sums when each event counts as many times as its cell's weight says."""
+    """Return results and sums when each event counts with the weight of its cell."""
     for own in weights:  # the first axis of cells, again and again
         products = np.tensordot(products, own, axes=(1, 0))
     return np.asarray(products)

@@ -1,11 +1,11 @@
 """How many events a window will have, by cell, given those that have arrived.
 
-Learnt from windows that are complete: how many events a cell has on average, which share of them is
-there at the deadline (from the delays, which is all they have to tell), and how much rates vary,
-from window to window (the *level*) and from cell to cell (the *dispersion*: 0 for a clock that
-ticks, 1 for independent events). The guess is the best linear one: a steady stream is as full as it
-always is, whatever has arrived; of one that varies at random the arrived events say nothing about
-the missing ones; of one whose rate changes they say it.
+Complete windows show how many events a cell has on average, which share of them has arrived by the
+deadline (this is how delays are used), and how much rates vary, from window to window (the *level*)
+and from cell to cell (the *dispersion*: 0 for a regular stream, 1 for independent events). The
+estimate is the best linear one: a regular stream has its usual size, whatever has arrived; in a
+stream of independent events those that have arrived give no information about the missing ones; in
+a stream whose rate changes they do.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.compensation.forgetting import Recent
+from slackwater.compensation.forgetting import ForgettingMean
 from slackwater.kernels.records import F64
 
 _DELAYS = 20.0  # windows that completeness is learnt from
 _RATES = 20.0
 _VARIATION = 200.0
-_UNKNOWN_LEVEL = 0.05  # variance of a rate of which nothing is known
+_UNKNOWN_LEVEL = 0.05  # variance of a rate without observations
 _FEW = 2.0  # windows that are remembered when delays have changed
 _NEW = 3.0  # times the usual error: delays have changed
 _TINY = 1e-9
@@ -31,16 +31,16 @@ class Sizes:
 
     def __init__(self, n_streams: int, cells: int) -> None:
         shape = (n_streams, cells)
-        self._arrived = Recent(_DELAYS, shape)  # at the deadline
-        self._whole = Recent(_DELAYS, shape)  # of the same windows
-        self._usual = Recent(_RATES, shape)
-        self._dispersion = Recent(_VARIATION, (n_streams,))
-        self._level = Recent(_VARIATION, (n_streams,))
-        self._off = Recent(_VARIATION)  # squared errors of the share, by what chance explains
+        self._arrived = ForgettingMean(_DELAYS, shape)  # at the deadline
+        self._whole = ForgettingMean(_DELAYS, shape)  # of the same windows
+        self._usual = ForgettingMean(_RATES, shape)
+        self._dispersion = ForgettingMean(_VARIATION, (n_streams,))
+        self._level = ForgettingMean(_VARIATION, (n_streams,))
+        self._off = ForgettingMean(_VARIATION)  # squared errors of the share, by random ones
 
     @property
     def share(self) -> F64:
-        """Of the events of a cell, the share that is there at the deadline: [stream, cell]."""
+        """The share of a cell's events that has arrived by the deadline: [stream, cell]."""
         whole = self._whole.value
         return np.where(whole > 0.0, self._arrived.value / np.maximum(whole, _TINY), 1.0)
 
@@ -54,11 +54,11 @@ class Sizes:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was learnt."""
+        """Whether a window was complete yet."""
         return self._usual.weight > 0.0
 
-    def guess(self, counts: F64) -> F64:
-        """Events that each cell will have: [stream, cell]."""
+    def estimate(self, counts: F64) -> F64:
+        """Return the events that each cell will have: [stream, cell]."""
         if not self.is_known:
             return counts.copy()
         usual, share = self._usual.value, self.share
@@ -73,20 +73,20 @@ class Sizes:
         return np.asarray(np.maximum(whole, counts))
 
     def _levels(self, counts: F64, expected: F64, share: F64, dispersion: F64) -> F64:
-        """The rate of each stream in this window, as a multiple of its usual rate."""
-        arrived, hoped = counts.sum(axis=1), np.maximum(expected.sum(axis=1), _TINY)
+        """Return the rate of each stream in this window, as a multiple of its usual rate."""
+        arrived, usual = counts.sum(axis=1), np.maximum(expected.sum(axis=1), _TINY)
         chance = (expected * (1.0 - share)).sum(axis=1) + dispersion * (expected * share).sum(
             axis=1
         )
-        noise = chance / hoped**2
+        noise = chance / usual**2
         varies = (
             self._level.value if self._level.weight > 0 else np.full(len(counts), _UNKNOWN_LEVEL)
         )
         trust = varies / np.maximum(varies + noise, _TINY)
-        return np.asarray(1.0 + trust * (arrived / hoped - 1.0))
+        return np.asarray(1.0 + trust * (arrived / usual - 1.0))
 
-    def learn(self, seen: F64, whole: F64) -> None:
-        """A window is complete: events by cell at the deadline, and all of them."""
+    def learn(self, arrived: F64, whole: F64) -> None:
+        """Learn from a complete window: its events by cell at the deadline, and all of them."""
         if self._usual.weight > 0.0:
             usual = np.maximum(self._usual.value, _TINY)
             level = whole.sum(axis=1) / usual.sum(axis=1)
@@ -97,16 +97,16 @@ class Sizes:
             by_chance = self._dispersion.value / usual.sum(axis=1)
             self._level.add(np.maximum((level - 1.0) ** 2 - by_chance, 0.0))
         if self._whole.weight > 0.0:
-            self._notice(seen, whole)
+            self._notice(arrived, whole)
         self._usual.add(whole)
-        self._arrived.add(seen)
+        self._arrived.add(arrived)
         self._whole.add(whole)
 
-    def _notice(self, seen: F64, whole: F64) -> None:
-        """Where delays are not what they were, let the newest windows count most."""
+    def _notice(self, arrived: F64, whole: F64) -> None:
+        """Let the newest windows count most when delays have changed."""
         share = np.clip(self.share, 0.01, 0.99)
         chance = np.maximum(whole * share * (1.0 - share), _TINY)
-        off = float(((seen - whole * share) ** 2 / np.maximum(chance, 1.0)).mean())
+        off = float(((arrived - whole * share) ** 2 / np.maximum(chance, 1.0)).mean())
         if self._off.weight > _FEW and off > _NEW * float(self._off.value):
             self._arrived.forget(_FEW)
             self._whole.forget(_FEW)
@@ -114,11 +114,11 @@ class Sizes:
             self._off.add(off)
 
     def state(self) -> dict[str, Any]:
-        """What was learnt, as plain data."""
+        """Return plain data to continue from."""
         return {name: getattr(self, name).state() for name in _LEARNT}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         for name in _LEARNT:
             getattr(self, name).resume(state[name])
 

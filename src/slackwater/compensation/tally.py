@@ -1,4 +1,4 @@
-"""What has arrived of a window, as counts and products by cell; shards add theirs up."""
+"""What has arrived of a window, as counts and products by cell; tallies of shards are added."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slackwater.compensation.observation import Seen
+from slackwater.compensation.observation import WindowObservation
 from slackwater.kernels import products as kernels
 from slackwater.kernels.records import F64, I64
 
@@ -20,7 +20,7 @@ class Events(NamedTuple):
     stream: I64
     cell: I64
     key: I64
-    group: I64  # 0 where nobody asks for groups
+    group: I64  # 0 without groups
     values: F64  # [value, event]
     delay: F64
     arrival: F64  # from the start of the window
@@ -44,7 +44,7 @@ class Tally(NamedTuple):
         by: int | None,
         groups: list[Group],
     ) -> Tally:
-        """Count `events`; `shape` is streams, cells and values."""
+        """Count `events`; `shape` is the number of streams, cells and values."""
         m, cells, n_values = shape
         n, n_groups = len(events.stream), max(1, len(groups))
         counts = np.zeros((m, cells))
@@ -63,11 +63,11 @@ class Tally(NamedTuple):
         )  # fmt: skip
         return cls(counts, found[: len(groups)], groups, delay, latest)
 
-    def seen(self, length: int) -> Seen:
-        """All groups together."""
+    def observation(self, length: int) -> WindowObservation:
+        """Return the observation of a window of this length, all groups together."""
         m, cells = self.counts.shape
         whole = self.products.sum(axis=0).reshape(-1, *(cells,) * m)
-        return Seen(self.counts, whole, self.delay, self.latest, float(length))
+        return WindowObservation(self.counts, whole, self.delay, self.latest, float(length))
 
     @property
     def values(self) -> F64:
@@ -75,13 +75,13 @@ class Tally(NamedTuple):
         return np.asarray(self.products.sum(axis=2))
 
     def tensor(self, group: int) -> F64:
-        """The products of one group: [value, cell, cell, ...]."""
+        """Return the products of one group: [value, cell, cell, ...]."""
         m, cells = self.counts.shape
         return np.asarray(self.products[group].reshape(-1, *(cells,) * m))
 
 
 def added_up(parts: Sequence[Tally]) -> Tally:
-    """The tallies of all shards as one."""
+    """Return the sum of the tallies of all shards."""
     if len(parts) == 1:
         return parts[0]
     groups = sorted({group for part in parts for group in part.groups}, key=in_order)
@@ -99,5 +99,5 @@ def added_up(parts: Sequence[Tally]) -> Tally:
 
 
 def in_order(group: Group) -> tuple[tuple[bool, Any], ...]:
-    """What groups are sorted by; nothing comes last."""
+    """Return the sort key of a group; nulls come last."""
     return tuple((value is None, 0 if value is None else value) for value in group)

@@ -1,4 +1,4 @@
-"""Tallies as text: for a snapshot, and on their way from shard to shard."""
+"""Tallies as text: in snapshots, and from shard to shard."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ from slackwater.kernels.records import F64
 _ARRAYS = ("counts", "products", "delay", "latest")
 
 
-class Packing:
-    """How the tallies of a query are written."""
+class TallyCodec:
+    """Encodes and decodes the tallies of one query.
+
+    Parameters
+    ----------
+    shape
+        Number of streams, cells and values.
+    group_types
+        Arrow types of the columns that make groups.
+    """
 
     def __init__(self, shape: tuple[int, int, int], group_types: list[pa.DataType]) -> None:
-        self._shape = shape  # streams, cells, values
+        self._shape = shape
         self._schema = pa.schema([(str(i), kind) for i, kind in enumerate(group_types)])
 
-    def pack(self, tally: Tally) -> dict[str, str]:
-        """A tally as plain data."""
+    def encode(self, tally: Tally) -> dict[str, str]:
+        """Return a tally as plain data."""
         plain = {name: _text(getattr(tally, name).tobytes()) for name in _ARRAYS}
         if len(self._schema):
             columns = list(zip(*tally.groups, strict=True)) or [()] * len(self._schema)
@@ -34,8 +42,8 @@ class Packing:
             plain["groups"] = _text(sink.getvalue().to_pybytes())
         return plain
 
-    def unpack(self, plain: dict[str, Any]) -> Tally:
-        """The tally that was packed."""
+    def decode(self, plain: dict[str, Any]) -> Tally:
+        """Return the tally that was encoded."""
         m, cells, n_values = self._shape
         groups: list[tuple[Any, ...]] = [()]
         if len(self._schema):

@@ -1,6 +1,6 @@
-"""The values that aggregates over a join are made of: how many results, sums, and sums of ones.
+"""The values that aggregates over a join are computed from: counts of results, and sums.
 
-An average is a sum by a count of the results that have a value; nulls do not take part.
+An average is a sum divided by a count of the results that have a value; nulls are ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Values:
     ...     Deadline(12),
     ... )
     >>> values = Values(query, [schema, schema])
-    >>> values.told(np.array([4.0, 20.0, 4.0]))
+    >>> values.aggregates(np.array([4.0, 20.0, 4.0]))
     [4.0, 5.0]
     """
 
@@ -54,7 +54,7 @@ class Values:
         self._parts = [self._part(name, how) for name, how in query.select.items()]
 
     def _part(self, name: str, how: Aggregate) -> tuple[int, int | None]:
-        """Which value an aggregate is, and which it is divided by."""
+        """Return the number of its value, and of the value that it is divided by."""
         if how.column is None:
             return 0, None
         s, column = self._query.place(how.column)
@@ -82,7 +82,7 @@ class Values:
 
     @property
     def n(self) -> int:
-        """How many there are, the number of results included."""
+        """Number of values, the count of results included."""
         return 1 + len(self._values)
 
     @property
@@ -90,8 +90,8 @@ class Values:
         """The stream of each value but the first."""
         return np.array([value.stream for value in self._values], np.int64)
 
-    def told(self, values: F64) -> list[float | None]:
-        """The aggregates: [aggregate]; an average of nothing is null."""
+    def aggregates(self, values: F64) -> list[float | None]:
+        """Return the aggregates: [aggregate]; an average of nothing is None."""
         return [
             float(values[v]) if by is None else _ratio(float(values[v]), float(values[by]))
             for v, by in self._parts
@@ -102,15 +102,15 @@ class Values:
         """The value whose error an aggregate has: [aggregate]."""
         return [v for v, _ in self._parts]
 
-    # ---- in the log
+    # ---- columns in the log
 
     @property
     def widths(self) -> dict[str, int]:
-        """The log has a row of floats for each."""
+        """Rows of the log: one of floats for each value."""
         return {"ints": 0, "floats": len(self._values), "vectors": 0}
 
     def read(self, stream: int) -> list[str]:
-        """The columns of `stream` that values come from."""
+        """Return the columns of `stream` that values come from."""
         return list(dict.fromkeys(v.column for v in self._values if v.stream == stream))
 
     def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64, vectors: F64) -> None:  # noqa: ARG002

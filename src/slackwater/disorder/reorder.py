@@ -19,7 +19,7 @@ import numpy as np
 from slackwater.disorder.rings import BucketRings
 from slackwater.events.log import Log
 from slackwater.kernels import reorder as kernels
-from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, Buffers, Released
+from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, TICK, Buffers, Released
 
 Overdue = Literal["advance", "now"]
 
@@ -280,7 +280,7 @@ class Reorder:
 
     def arrive(self, stream: int, ts: int, tick: bool = False) -> list[int]:
         """Take in one event or tick; return the numbers of those that leave. For use by itself."""
-        key = np.array([NONE if tick else 0], np.int32)
+        key = np.array([TICK if tick else 0], np.int32)
         first, end = self.log.append(np.array([ts]), np.array([stream]), [key])
         return [int(event) for event in self.run(first, end).out.event]
 

@@ -44,17 +44,17 @@ class AggregateRun:
 
     @cached_property
     def results(self) -> pa.Table:
-        """What was told, in the order in which it was told."""
+        """The results, in the order in which they were given out."""
         return self.output.table
 
     @cached_property
     def early(self) -> pa.Table:
-        """What was told at the deadlines."""
+        """The results at the deadlines."""
         return self.results.filter(pc.invert(self.results.column("exact")))
 
     @cached_property
     def exact(self) -> pa.Table:
-        """What was told of complete windows."""
+        """The results of complete windows."""
         return self.results.filter(self.results.column("exact"))
 
     @cached_property

@@ -24,7 +24,7 @@ from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events.batch import Batch
 from slackwater.events.log import Log
-from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
+from slackwater.kernels.records import BEFORE, I32, I64, U8
 from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
@@ -302,11 +302,12 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         """Drop keys that no kept event has, when they are the majority."""
         live = np.zeros(self.intake.codes.size, bool)
         used = self.log.keys
-        live[used[used != NONE]] = True
+        has_code = used >= 0  # not of ticks and shed events
+        live[used[has_code]] = True
         if 2 * int(live.sum()) > len(live):
             return
         renamed = self.intake.codes.keep(live)
-        used[used != NONE] = renamed[used[used != NONE]]
+        used[has_code] = renamed[used[has_code]]
         self._rename_codes(renamed)
 
 

@@ -15,7 +15,7 @@ from slackwater.events.log import Log
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.projection import Projection
 from slackwater.joins.visit_order import key_columns
-from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
+from slackwater.kernels.records import F64, I32, I64, TICK, U8, RawRows
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
 
@@ -131,7 +131,7 @@ class Intake:
     ) -> RawRows:
         """Times, reasons, key codes and numbers of all rows, stream after stream, then ticks."""
         n = sum(table.num_rows for table in tables) + sum(map(len, ticks))
-        code = np.full((self.n_keys, n), NONE, np.int32)
+        code = np.full((self.n_keys, n), TICK, np.int32)  # rows get codes below
         ints = np.zeros((self._numbers.widths["ints"], n), np.int64)
         floats = np.zeros((self._numbers.widths["floats"], n), np.float64)
         vectors = np.zeros((n, self._numbers.widths["vectors"]), np.float64)

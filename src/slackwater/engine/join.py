@@ -22,7 +22,7 @@ from slackwater.errors import QueryError
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, Late, Made, Released, Results
+from slackwater.kernels.records import BEFORE, I32, I64, U8, Late, Made, Released, Results
 from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, goal_from_dict
 from slackwater.query.join import JoinQuery
@@ -120,7 +120,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         log, waiting = self.log, self.reorder.state()
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
         kept = log.ts >= horizons[log.stream] if log.size else np.zeros(0, bool)
-        kept &= log.keys[:, 0] != NONE  # ticks do not stay
+        kept &= log.keys[:, 0] >= 0  # ticks and shed events are not stored
         place = np.where(kept, _STORED, DEAD).astype(np.uint8)
         place[waiting.in_slack - log.base] = _IN_SLACK
         place[waiting.overdue - log.base] = _OVERDUE
@@ -181,7 +181,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         since = max(self._first_alive, log.base)
         rest = slice(since - log.base, None)
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
-        kept = (log.ts[rest] >= horizons[log.stream[rest]]) & (log.keys[rest, 0] != NONE)
+        kept = (log.ts[rest] >= horizons[log.stream[rest]]) & (log.keys[rest, 0] >= 0)
         self._first_alive = since + (int(np.argmax(kept)) if kept.any() else len(kept))
         waiting = self.reorder.waiting() - since
         kept[waiting[waiting >= 0]] = False
@@ -204,10 +204,10 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
 
     def _flush(self, piece: int | None) -> Iterator[Output]:
         if self.shedder is not None:
-            self.shedder.end()
+            self.shedder.lift_buffer_limit()
         yield from self._join(self.reorder.flush(), piece)
         if self.shedder is not None:
-            self.shedder.go_on()
+            self.shedder.restore_buffer_limit()
 
     def reserve_codes(self, size: int) -> None:
         """Have windows for so many key codes."""
@@ -235,9 +235,9 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
 
     @property
     def _shed_every(self) -> int | None:
-        """The shedder looks at things itself when it is told the load from outside."""
+        """Boundaries of the shedder in event time; a measured load has its own intervals."""
         shedder = self.shedder
-        return None if shedder is None or shedder.is_told else shedder.every
+        return None if shedder is None or shedder.uses_measured_load else shedder.every
 
     def _at_boundary(self) -> None:
         for_goal, for_shedder = self._due
@@ -247,7 +247,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             self._shed()
 
     def _shed(self) -> None:
-        """An interval of the shedder is over: let it decide what to leave out."""
+        """End an interval of the shedder: let it decide what to leave out."""
         assert self.shedder is not None
         before = self.shedder.orders
         self.shedder.adapt(self.reorder.top, wanted(self.query.goal, self.statistics))
@@ -259,7 +259,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         """Let the least valuable events go when the windows hold more than they may."""
         shedder, log = self.shedder, self.log
         assert shedder is not None
-        if shedder.memory is None or self.join.time == BEFORE:
+        if shedder.eviction is None or self.join.time == BEFORE:
             return
         stored = self.places() == _STORED
         stored[self._reached - log.base :] = False  # they have not come yet
@@ -269,7 +269,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             age.append(np.maximum(0, self.join.time - log.ts[own]) // shedder.shed.basic[s])
             sizes = rows.sizes(log.row[own]) + log.bytes_per_event
             size.append(np.bincount(age[s], sizes).astype(float))
-        for s, kept in enumerate(shedder.ages_kept(size)):
+        for s, kept in enumerate(shedder.eviction.ages_kept(size, self.reorder.top)):
             if np.any(age[s] >= kept):
                 basic = int(shedder.shed.basic[s])
                 first = self.join.first_to_keep(self.join.time - kept * basic + 1, basic)
@@ -279,16 +279,16 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         self._forget_rows(self._reached)
 
     def measured(self, busy: float, begin: int) -> None:
-        """What came since time `begin` kept the machine busy for so many seconds.
+        """Record that the input since time `begin` kept the machine busy for `busy` seconds.
 
-        Only load shedding without a budget asks for it; it acts from the next batch on.
+        Only load shedding without a budget uses it; it acts from the next batch on.
         """
         shedder = self.shedder
-        if shedder is not None and shedder.is_told and self.reorder.top != BEFORE:
-            if shedder.measured(
-                busy, self.reorder.top if begin == BEFORE else begin, self.reorder.top
-            ):
-                self._shed()
+        if shedder is None or not shedder.uses_measured_load:
+            return
+        top = self.reorder.top
+        if top != BEFORE and shedder.add_busy_time(busy, top if begin == BEFORE else begin, top):
+            self._shed()
 
     def _adapt(self) -> None:
         """An adaptation interval is over: let the controller choose the next K."""
@@ -357,13 +357,13 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         total.produced += produced
         total.lost += lost
         if self.shedder is not None:
-            taken = self.shedder.took(streams)
-            add(total.shed, taken.dropped)
-            add(total.in_order, -taken.dropped)
-            total.lost_variance += taken.lost_variance
+            dropped, estimates = self.shedder.count_arrivals(streams)
+            add(total.shed, dropped)
+            add(total.in_order, -dropped)
+            total.lost_variance += estimates.lost_variance
             if self.shedder.is_shedding:
-                total.missed += taken.would_make - produced
-                total.missed_variance += taken.would_make_variance
+                total.missed += estimates.full_results - produced
+                total.missed_variance += estimates.full_results_variance
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
         if self.shedder is None:

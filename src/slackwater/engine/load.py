@@ -1,7 +1,7 @@
-"""How busy the machine is: the wall clock beside the engine, which reads none itself.
+"""Measures how long the engine is busy, with the wall clock; the engine itself reads no clock.
 
-Load shedding without a budget needs it. What is measured of a batch acts from the next batch on,
-and is part of the engine's state, so that a batch that is repeated is repeated as it was.
+Load shedding without a budget needs it. The load of a batch acts from the next batch on, and is
+part of the engine's state, so that a repeated batch gives the same results.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from slackwater.engine.join import JoinEngine
 
 
 class LoadMeter:
-    """Tells `engine` how long it was busy with what came ``with`` this."""
+    """Reports to `engine` how long it was busy inside the ``with`` block."""
 
     def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine

@@ -53,7 +53,12 @@ def at_once(batch: Batch, engine: JoinEngine) -> Iterable[Batch]:
     The load is that of streams that arrive as they were recorded.
     """
     shedder = engine.shedder
-    if shedder is None or not shedder.is_told or batch.arrival is None or not len(batch.arrival):
+    if (
+        shedder is None
+        or not shedder.uses_measured_load
+        or batch.arrival is None
+        or not len(batch.arrival)
+    ):
         return [batch]
     begin, end = int(batch.arrival[0]), int(batch.arrival[-1])
     looks = np.arange(begin + shedder.every, end + shedder.every + 1, shedder.every)

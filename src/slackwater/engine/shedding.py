@@ -1,4 +1,4 @@
-"""Load shedding meets the join here: what the shedder has to know, and what is told about it."""
+"""Where load shedding meets the join: what the shedder needs to know, and its metrics."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from slackwater.engine.base import Counters
 from slackwater.joins.conditions import Conditions, may_reorder
 from slackwater.joins.sorted_windows import SortedWindows, sorted_windows
 from slackwater.joins.visit_order import counted, direct_steps, lookups, steps_from, tied
-from slackwater.kernels import shed as places
+from slackwater.kernels import shed as fields
 from slackwater.kernels.records import NONE
 from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, Recall
 from slackwater.query.join import JoinQuery
-from slackwater.query.shedding import Harvest
-from slackwater.shedding.kernel_state import Ways, basic_windows
+from slackwater.shedding.kernel_state import AccessPaths, basic_windows
 from slackwater.shedding.shedder import Shedder
 from slackwater.stats.statistics import Statistics
 
 
 def index_for(query: JoinQuery, conditions: Conditions) -> SortedWindows | None:
-    """Sorted basic windows, where they are asked for and of use."""
-    asked = query.shedding
-    if not isinstance(asked, Harvest) or asked.index != "sorted":
+    """Return sorted basic windows, if the query asks for them and can use them."""
+    shedding = query.shedding
+    if shedding is None or not shedding.uses_sorted_windows:
         return None
-    return sorted_windows(query, conditions, int(basic_windows(query, asked)[1].max()))
+    return sorted_windows(query, conditions, int(basic_windows(query, shedding)[1].max()))
 
 
 def shedder_for(
     query: JoinQuery, conditions: Conditions, index: SortedWindows | None = None
 ) -> Shedder | None:
-    """Who sheds load, if anybody does."""
-    asked = query.shedding
-    if asked is None:
+    """Return the shedder of a query; None: nothing is shed."""
+    shedding = query.shedding
+    if shedding is None:
         return None
     keys = query.keys
     direct = direct_steps(query, conditions.site_of)
     if not may_reorder(query):
         direct[:] = NONE  # other orders need not be tried
-    ways = Ways(
+    paths = AccessPaths(
         orders=[[step.stream for step in steps_from(s, keys)] for s in range(len(query.streams))],
         direct=direct,
         lookup=lookups(query),
@@ -48,13 +47,13 @@ def shedder_for(
         any_order=may_reorder(query),
         short_cut=len(keys) == 1 and query.where is None,
     )
-    return Shedder(query, asked, ways)
+    return Shedder(query, shedding, paths)
 
 
 def wanted(goal: Goal, statistics: Statistics | None) -> float | None:
-    """The share of the work's results that a recall needs, given what is lost by disorder.
+    """Return the share of the join's results that a recall goal needs, given the loss by disorder.
 
-    Both kinds of loss are the same to who asked for a recall.
+    A recall goal does not distinguish what is lost by disorder from what is lost by shedding.
     """
     if not isinstance(goal, Recall) or statistics is None:
         return None
@@ -63,16 +62,16 @@ def wanted(goal: Goal, statistics: Statistics | None) -> float | None:
 
 
 def metrics_of(shedder: Shedder, counters: Counters, now: int) -> SheddingMetrics:
-    """What is told about load shedding."""
+    """Return the metrics of load shedding."""
     return SheddingMetrics(
         throttle=shedder.throttle.z,
         kept=shedder.kept,
-        comparisons=int(shedder.shed.ctl[places.COMPARED]),
+        comparisons=int(shedder.shed.ctl[fields.COMPARED]),
         full_cost=shedder.full_cost * shedder.second,
         missed=max(0, round(counters.missed)),
         missed_error=2.0 * counters.missed_variance**0.5,
         lost_error=2.0 * counters.lost_variance**0.5,
-        backlog=shedder.backlog(now),
+        backlog=shedder.load.backlog(now),
         evicted=counters.evicted,
         cpu_needed=shedder.cpu_needed,
     )

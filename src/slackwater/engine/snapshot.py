@@ -27,7 +27,7 @@ from slackwater.engine.base import DEAD, AnyEngine, Counters
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.window import WindowEngine
 from slackwater.errors import SnapshotError
-from slackwater.kernels.records import BEFORE, I64, NONE, U8
+from slackwater.kernels.records import BEFORE, I64, NONE, TICK, U8
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import goal_to_dict
@@ -36,7 +36,7 @@ from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery
 
 _MAGIC = b"SLKW"
-VERSION = 5
+VERSION = 6
 _START = struct.Struct("<4sH")
 _CHECKSUM_BYTES = 16
 _LENGTH = struct.Struct("<Q")
@@ -251,7 +251,7 @@ def _put_back(engine: AnyEngine, said: Any, chunks: Sequence[Chunk], alive: Any)
         engine.log.append(
             np.array([BEFORE]),
             np.array([0]),
-            [np.array([NONE], np.int32) for _ in raw.code],
+            [np.array([TICK], np.int32) for _ in raw.code],
             **{name: np.array([value]) for name, value in tick.items()},
         )
     engine.reserve_codes(engine.intake.codes.size)

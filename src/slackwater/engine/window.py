@@ -20,8 +20,8 @@ from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated, Late, Rel
 from slackwater.query.goals import DropRatio, ErrorBound, Goal, MaxSlack, Slack, goal_from_dict
 from slackwater.query.units import to_units
 from slackwater.query.window import WindowQuery
-from slackwater.windows.accuracy import Errors, Watched
-from slackwater.windows.slots import Plan
+from slackwater.windows.accuracy import MeasuredAggregate, WindowAccuracy
+from slackwater.windows.slots import SlotPlan
 from slackwater.windows.window_aggregate import AggregateState, WindowAggregate
 
 _BINS = 20  # of a window that ends with each event
@@ -34,7 +34,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
 
     def __init__(self, query: WindowQuery, schemas: Mapping[str, pa.Schema]) -> None:
         [schema] = [check_schema(schemas, name) for name in query.names]
-        self.plan = Plan(query.select, schema, query.names[0])
+        self.plan = SlotPlan(query.select, schema, query.names[0])
         super().__init__(query, schemas, _shape(query, self.plan, schema), self.plan)
         goal, step = query.goal, query.step
         self.reorder = HeartbeatStage(
@@ -264,15 +264,15 @@ def _controller(goal: Goal) -> DropController | KimController | None:
     return DropController(goal.every.count, goal.ratio)
 
 
-def _errors(query: WindowQuery) -> Errors:
+def _errors(query: WindowQuery) -> WindowAccuracy:
     """Bins as wide as the slide, or some of them to a window that ends with each event."""
     length, step = query.length, query.step
     assert isinstance(length, int)
     width = max(1, length // _BINS)
     if isinstance(step, int) and length // gcd(length, step) <= _MOST_BINS:
         width = gcd(length, step)
-    watched = [Watched(a.function, i) for i, a in enumerate(query.watched.values())]
-    return Errors(watched, width, -(-length // width), query.bounds == "[)")
+    measured = [MeasuredAggregate(a.function, i) for i, a in enumerate(query.watched.values())]
+    return WindowAccuracy(measured, width, -(-length // width), query.bounds == "[)")
 
 
 def _is_alike(goal: Goal, other: Goal) -> bool:
@@ -282,7 +282,7 @@ def _is_alike(goal: Goal, other: Goal) -> bool:
     return goal.is_steered == other.is_steered and goal.heartbeat == other.heartbeat
 
 
-def _shape(query: WindowQuery, plan: Plan, schema: pa.Schema) -> Shape:
+def _shape(query: WindowQuery, plan: SlotPlan, schema: pa.Schema) -> Shape:
     """The end of the window, the group, the aggregates."""
     for name in query.by:
         if name not in schema.names:

@@ -24,7 +24,6 @@ from slackwater.query.goals import (
     Slack,
 )
 from slackwater.query.join import JoinQuery
-from slackwater.query.shedding import Harvest
 from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery
 from slackwater.query.windows import Tumbling, Tuples, Window
@@ -177,9 +176,9 @@ def _indexes(query: AnyQuery) -> list[str]:
 
 def _band_of(query: JoinQuery, stream: str) -> str | None:
     """The column by which a stream is sorted, if the query has such an index."""
-    harvest = query.shedding
+    shedding = query.shedding
     keyless = len(query.keys) == 1 and not any(query.keys[0].columns.values())
-    if not isinstance(harvest, Harvest) or harvest.index != "sorted" or not keyless:
+    if shedding is None or not shedding.uses_sorted_windows or not keyless:
         return None
     parts = query.condition.parts if query.condition else ()
     ends = [end for part in parts if part.band for end in (part.band.left, part.band.right)]

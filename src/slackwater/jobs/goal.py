@@ -18,7 +18,7 @@ from slackwater.query.goals import (
     Recall,
     Slack,
 )
-from slackwater.query.shedding import Asked, Harvest, RandomDrop, Shedding, TailDrop
+from slackwater.query.shedding import Harvest, RandomDrop, Shedding, SheddingOption, TailDrop
 from slackwater.query.units import TimeUnit, to_units
 from slackwater.query.windows import length_of_text
 
@@ -86,7 +86,7 @@ def deadline_of(aggregates: Table, unit: TimeUnit) -> Deadline:
     return table.checked(lambda: Deadline(**given))
 
 
-def shedding_of(joining: Table, unit: TimeUnit) -> Asked:
+def shedding_of(joining: Table, unit: TimeUnit) -> SheddingOption:
     """``"adaptive"``, ``"off"``, or a table of settings with the name of the method."""
     given = joining.given.get("shed", "off")
     if given in ("adaptive", "off"):

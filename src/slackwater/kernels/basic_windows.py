@@ -1,8 +1,8 @@
-"""The windows piece by piece, as load shedding has them looked at.
+"""The windows piece by piece, in the order in which load shedding searches them.
 
-A step of a walk is entered, and then asked for its next piece until there is none: a stretch that
-is harvested, a few events of a window that is shredded, all of a window, or what is near enough in
-a sorted basic window of any of them.
+A step of a walk is entered, and then gives one piece after the other: a segment that is harvested,
+a few events of a window that is shredded, all of a window, or what is near enough in a sorted basic
+window of any of them.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from slackwater.kernels.sorted_windows import PARENT, near
 from slackwater.kernels.windows import END, position, window_start
 
 PIECE = 8  # events side by side in a piece of a shredded window
-_TRIED = 0.25  # share of the sample that also tries another first step, on so much of its window
+_TRIED = 0.25  # fraction of the sample that tries another first step, and of its window then
 
 # columns of `Shed.direct`
-KEY_COLUMN = 0  # of the starting stream; NONE: it cannot come first
+KEY_COLUMN = 0  # of the starting stream; NONE: it cannot be searched first
 PLACE = 1
 SITE = 2
 
 
 @part
 def _between(start, step, k, frame, plan, shed):
-    """The times of the k-th stretch that is harvested."""
+    """Return the first and last time of the k-th harvested segment."""
     now = frame.ctl[TIME]
     low = now - shed.segment[start, step, 2 * k + 1]
     low = max(low, window_low_ts(plan.stream[start, step], frame))
@@ -49,15 +49,15 @@ def _between(start, step, k, frame, plan, shed):
 
 
 @part
-def stretch(start, step, k, run, frame, plan, store, shed):
-    """Positions of the events in the k-th stretch that is harvested."""
+def segment(start, step, k, run, frame, plan, store, shed):
+    """Return the positions of the events in the k-th harvested segment."""
     low, high = _between(start, step, k, frame, plan, shed)
     return position(run, low, store), position(run, high + 1, store)
 
 
 @part
 def _shredded(piece, phase, fraction, begin, end):
-    """The next piece of a window of which a share is looked at, and its number; or an empty one."""
+    """Return the next piece of a shredded window and its number; an empty one at the end."""
     spacing = PIECE / fraction
     while True:
         first = int(math.floor((piece - 1 + mixed(phase)) * spacing))
@@ -72,7 +72,7 @@ def _shredded(piece, phase, fraction, begin, end):
 
 @part
 def _fraction(depth, mode, shed):
-    """The share of a window that is shredded; 1 if it is not."""
+    """Return the share of a window that is searched; 1 unless it is shredded."""
     if mode != SHRED:
         return 1.0
     return shed.number[FIRST_FRACTION if depth == 0 else LATER_FRACTION]
@@ -80,7 +80,7 @@ def _fraction(depth, mode, shed):
 
 @part
 def _is_sorted(start, depth, late, index):
-    """Whether a step has sorted basic windows to look into."""
+    """Return whether a step has sorted basic windows."""
     if index is None:
         return False
     return not late and index.band[start, depth, PARENT] != NONE
@@ -88,7 +88,7 @@ def _is_sorted(start, depth, late, index):
 
 @part
 def enter(start, depth, late, mode, scratch, plan, frame, store, arrivals, shed, index):
-    """A step begins."""
+    """Begin a step."""
     scratch.piece[depth] = 0
     scratch.phase[depth] = shed.ctl[COMPARED] + 7 * depth  # another one each time
     scratch.cursor[depth] = 0
@@ -108,7 +108,7 @@ def enter(start, depth, late, mode, scratch, plan, frame, store, arrivals, shed,
 
 @part
 def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index):
-    """Go on to the next candidates of a step; return whether there are any."""
+    """Move to the next candidates of a step; return whether there are any."""
     run = run_of(start, depth, plan, scratch.at, arrivals)
     begin = 0
     end = 0
@@ -119,7 +119,7 @@ def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, 
     elif mode == HARVEST:
         while begin >= end and scratch.piece[depth] < shed.n_segments[start, depth]:
             k = scratch.piece[depth]
-            begin, end = stretch(start, depth, k, run, frame, plan, store, shed)
+            begin, end = segment(start, depth, k, run, frame, plan, store, shed)
             scratch.piece[depth] += 1
     elif mode == SHRED:
         low = window_low_ts(plan.stream[start, depth], frame)
@@ -143,9 +143,9 @@ def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, 
 
 @part
 def _next_block(start, depth, mode, run, frame, plan, store, scratch, arrivals, shed, index):
-    """What is near enough in the next basic window that is looked at; empty: there is none.
+    """Return what is near enough in the next basic window to search; empty at the end.
 
-    Of a window that is shredded, some basic windows are looked at, each as likely as the others.
+    Of a window that is shredded, some basic windows are searched, all with the same chance.
     """
     if index is None:
         return 0, 0
@@ -186,7 +186,7 @@ def _next_block(start, depth, mode, run, frame, plan, store, scratch, arrivals, 
 
 @part
 def try_another(start, scan, frame, plan, store, scratch, arrivals, shed, index):
-    """Learn how many partners another stream would have, were it the first one to be looked at."""
+    """Learn how many partners another stream would have if it were searched first."""
     event = scratch.at[start]
     of_all = chance(ORDERS, shed) / _TRIED
     if of_all >= 1.0:

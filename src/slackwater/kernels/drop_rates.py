@@ -1,8 +1,8 @@
-"""Which share of each stream to let in when the rest is dropped at random.
+"""Which share of each stream to admit when the rest is dropped at random.
 
 Every result needs one event of each stream, so their number falls with the product of the shares;
 what the join costs is a sum of such products. In logarithms that is a convex problem: at its
-optimum all streams that are not let in wholly have the same share in what a little more would cost.
+optimum all streams of which some events are dropped have the same marginal cost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BISECTIONS = 50
 
 @part
 def drop_cost(keep, rate, order, candidates, matches, gradient):
-    """Cost per time, and in `gradient` how it grows with the logarithm of each share."""
+    """Return the cost per time; write to `gradient` its derivative by the log of each share."""
     for i in range(keep.shape[0]):
         gradient[i] = 0.0
     cost = 0.0
@@ -75,7 +75,7 @@ def best_shares(budget, rate, order, candidates, matches, keep, log_keep, gradie
                 mean += math.log(max(gradient[i], 1e-300))
                 free += 1
         for i in range(m):
-            # those that are let in wholly come back when they cost more than the others
+            # streams that are admitted wholly lose events again when they cost more than the others
             behind = mean / max(free, 1) - math.log(max(gradient[i], 1e-300))
             log_keep[i] = min(0.0, log_keep[i] + 0.3 * behind)
     _fit(budget, rate, order, candidates, matches, keep, log_keep, gradient)

@@ -1,26 +1,26 @@
-"""How much of each window to look at: the cost and the output of a setting, and greedy search.
+"""How much of each window to search: the cost and the output of a setting, and greedy search.
 
-A *setting* has, for each direction (the stream of the event that looks for partners) and each step
-of its join order, how many basic windows are harvested, the best ones first. A direction whose
-counts are zero is off. What a setting costs and gives is GrubJoin IV-C: each step is entered once
-for every partial result of the steps before it.
+A *setting* has, for each direction (the stream of the searching event) and each step of its join
+order, how many basic windows are harvested, the best ones first. A direction whose counts are zero
+is off. Cost and output of a setting follow GrubJoin IV-C: each step is entered once for every
+partial result of the steps before it.
 """
 
 from __future__ import annotations
 
 from slackwater.kernels.jit import kernel, part
 
-# what greedy search goes by (GrubJoin V-A.2)
+# what greedy search maximises (GrubJoin V-A.2)
 BEST_OUTPUT = 0
 BEST_OUTPUT_PER_COST = 1
 BEST_GAIN_PER_COST = 2  # additional output per additional cost
 
-_BEYOND = 1e300  # the score of something for nothing
+_BEYOND = 1e300  # the score of a gain without cost
 
 
 @part
 def _direction(i, counts, model):
-    """Cost and output per time of direction `i`."""
+    """Return cost and output per time of direction `i`."""
     partial = model.rate[i]
     output = model.rate[i]
     cost = 0.0
@@ -56,7 +56,7 @@ def _start(i, value, counts):
 
 @kernel
 def evaluate(counts, model):
-    """(cost, output) of a setting."""
+    """Return (cost, output) of a setting."""
     cost = 0.0
     output = 0.0
     for i in range(counts.shape[0]):
@@ -68,7 +68,7 @@ def evaluate(counts, model):
 
 @kernel
 def evaluate_shares(counts, shares, model):
-    """(cost, output) of a setting that only a share of each direction's events follow."""
+    """Return (cost, output) of a setting that is for a share of each direction's events."""
     cost = 0.0
     output = 0.0
     for i in range(counts.shape[0]):
@@ -80,7 +80,7 @@ def evaluate_shares(counts, shares, model):
 
 @kernel
 def shredded_cost(fraction, model):
-    """Cost of a join in which each step looks at a fraction of its window."""
+    """Return the cost of a join in which each step searches a fraction of its window."""
     total = 0.0
     for i in range(model.n.shape[0]):
         partial = model.rate[i]
@@ -93,7 +93,7 @@ def shredded_cost(fraction, model):
 
 @kernel
 def best_rate(i, counts, model):
-    """Set direction `i` to what gives most for its cost, whatever that is; (cost, output)."""
+    """Set direction `i` to the most output per cost, without a budget; return (cost, output)."""
     _start(i, 1, counts)
     cost, output = _direction(i, counts, model)
     while True:
@@ -118,8 +118,8 @@ def best_rate(i, counts, model):
 def pick(metric, budget, off, counts, frozen, model):
     """Raise `counts` step by step while `budget` allows (GrubJoin Fig. 6).
 
-    A direction that is off starts with one basic window of each step. What was once too expensive
-    is frozen: costs only grow. Direction `off` is left as it is; -1: none is.
+    A direction that is off starts with one basic window of each step. A step that was too expensive
+    once is frozen: costs only grow. Direction `off` is not changed; -1: all may change.
     """
     m, steps = counts.shape
     cost, output = evaluate(counts, model)
@@ -169,8 +169,8 @@ def pick(metric, budget, off, counts, frozen, model):
 def pick_reverse(metric, budget, held, counts, model):
     """Lower `counts` step by step until `budget` allows (greedy reverse, GrubJoin VI-A).
 
-    A direction that would lose its last basic window of a step is turned off. The step `held` of
-    all, counted direction by direction, stays as it is; -1: none does.
+    A direction that would lose its last basic window of a step is turned off. The step `held`,
+    counted over all directions, is not changed; -1: all may change.
     """
     m, steps = counts.shape
     cost, output = evaluate(counts, model)
@@ -185,12 +185,12 @@ def pick_reverse(metric, budget, held, counts, model):
             for j in range(steps):
                 if i * steps + j == held or (counts[i, j] == 1 and i == held // steps):
                     continue
-                counts[i, j] -= 1  # the last one: `_direction` is off then
+                counts[i, j] -= 1  # without its last one the direction is off
                 new_cost, new_output = _direction(i, counts, model)
                 counts[i, j] += 1
                 new_cost += cost - own_cost
                 new_output += output - own_output
-                if metric == BEST_GAIN_PER_COST:  # give up least for what is saved
+                if metric == BEST_GAIN_PER_COST:  # least loss for what is saved
                     lost = max(output - new_output, 0.0)
                     saved = cost - new_cost
                     score = saved / lost if lost > 0.0 else _BEYOND

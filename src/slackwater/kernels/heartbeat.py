@@ -15,7 +15,7 @@ from math import floor
 from slackwater.kernels.buckets import earliest, insert, remove_earliest, take_bucket
 from slackwater.kernels.histogram import bucket_of
 from slackwater.kernels.jit import kernel, part
-from slackwater.kernels.records import BEFORE, KEY, LINK, NEVER, NONE, TS
+from slackwater.kernels.records import BEFORE, KEY, LINK, NEVER, NONE, TICK, TS
 
 # places in `ctl`
 DISTANCE = 0
@@ -152,7 +152,7 @@ def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, chang
         place = event - arrivals.base
         t = arrivals.event[place, TS]
         ctl[NOW] = event
-        if arrivals.event[place, KEY] == NONE:  # a tick: others have seen this time elsewhere
+        if arrivals.event[place, KEY] == TICK:  # a tick: others have seen this time elsewhere
             ctl[TOP] = max(ctl[TOP], t)
             if ctl[FROM_MEAN] == 1 or ctl[COUNT] == 0:
                 continue

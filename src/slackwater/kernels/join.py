@@ -35,7 +35,7 @@ from slackwater.kernels.frame import (
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
-from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
+from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, SHED, STREAM, TS
 from slackwater.kernels.shed import (
     FULL,
     IDLE,
@@ -46,10 +46,10 @@ from slackwater.kernels.shed import (
     TURN,
     charge,
     estimated_loss,
-    is_let_in,
-    looks_for_partners,
+    is_admitted,
     mode_of,
     note_sampled,
+    searches,
 )
 from slackwater.kernels.shed_count import count_in_order
 from slackwater.kernels.walk import COMPLETE, walk
@@ -275,7 +275,7 @@ def _in_general(
         if ctl[WALKING] == 0:
             shed.ctl[MODE] = mode_of(is_late, shed)
         mode = shed.ctl[MODE]
-        probe = probe and looks_for_partners(s, is_late, mode, shed)
+        probe = probe and searches(s, is_late, mode, shed)
     if probe and by_walk:
         ended = walk(
             event, s, is_late, mode, emit, scan, frame, plan, store, scratch, arrivals, results,
@@ -342,8 +342,8 @@ def run(
         event = released.event[i]
         if ctl[WALKING] == 0:
             if shed is not None:
-                if not is_let_in(released.stream[i], released.top[i], shed):
-                    arrivals.event[event - arrivals.base, KEY] = NONE  # it will never be stored
+                if not is_admitted(released.stream[i], released.top[i], shed):
+                    arrivals.event[event - arrivals.base, KEY] = SHED
                     shed.ctl[TURN] += 1
                     i += 1
                     continue

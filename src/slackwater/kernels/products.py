@@ -1,9 +1,9 @@
 """The join of a window as products per key, by the cells of the window that the members lie in.
 
-The window is cut into cells of equal length. For each combination of cells, one per stream, is told
-how many results have their members there, and what the values in them add up to. Counts per key
-and cell are multiplied, no result is ever looked at: a key with a million events costs no more than
-one with an event in each cell.
+The window is cut into cells of equal length. For each combination of cells, one per stream, the
+products have the number of results with their members there, and the sums of their values. Counts
+per key and cell are multiplied, results are not enumerated: a key with a million events costs no
+more than one with an event in each cell.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _combine(
     n_streams, n_values, value_of, by, cells, entry_cell, entry_group, entry_count, entry_sum,
     begin, cursor, out,
 ):  # fmt: skip
-    """All combinations of the entries of a key, one of each stream."""
+    """Add all combinations of the entries of a key, one of each stream."""
     for s in range(n_streams):
         cursor[s] = begin[s]
     while True:
@@ -93,7 +93,10 @@ def _combine(
 
 @kernel
 def count_cells(stream, cell, delay, arrival, counts, mean_delay, latest):
-    """Events by stream and cell; how late they are, each new one counting an eighth; the last."""
+    """Count events by stream and cell; update the mean delays and the latest arrivals.
+
+    Each new delay has a weight of an eighth.
+    """
     for i in range(stream.shape[0]):
         s = stream[i]
         counts[s, cell[i]] += 1.0

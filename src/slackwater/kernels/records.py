@@ -24,7 +24,11 @@ NONE = -1  # no event
 TS = 0
 LINK = 1  # next event in the same bucket
 STREAM = 2
-KEY = 3  # the first key, as a small integer; NONE: a tick; further keys follow
+KEY = 3  # the first key, as a small integer, or one of the two marks below; further keys follow
+
+# marks in place of the first key: such a row is in no window (codes of real keys are >= 0)
+TICK = -1  # no event: only says how far the stream is elsewhere
+SHED = -2  # an event that load shedding dropped; it has arrived, but is never stored
 
 # columns of `Store.entry`, behind TS
 EVENT = 1
@@ -169,10 +173,10 @@ class Late(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """Events in order that stand for others while the join sheds load."""
+    """Sampled events in order, which represent others while the join sheds load."""
 
     position: I64
-    n: I64  # what they and the others they stand for would have made without shedding
+    n: I64  # results that they and the events they represent would have without shedding
 
 
 class Slots(NamedTuple):
@@ -221,26 +225,26 @@ class Aggregated(NamedTuple):
 
 
 class Shed(NamedTuple):
-    """What load shedding tells the join to leave out, and what it learns from a sample of events.
+    """What load shedding leaves out of the join, and the statistics of a sample of events.
 
-    *First* steps look for partners of one event, *later* ones for partners of partial results.
+    *First* steps search for partners of one event, *later* ones for partners of partial results.
     """
 
     ctl: I64
     number: F64
-    keep: F64  # [stream]: share of its events that are let in
-    share: F64  # [start]: share of the events that look for partners
+    keep: F64  # [stream]: share of its events that are admitted
+    share: F64  # [start]: share of the events that search for partners
     basic: I64  # [stream]: length of a basic window
     n: I64  # [stream]: how many there are
-    n_segments: I64  # [start, step]: stretches of the window that are looked at
+    n_segments: I64  # [start, step]: segments of the window that are searched
     segment: I64  # [start, step, 2 k] and [2 k + 1]: from which age to which
     lookup: I64  # [start, step]: cost of finding the run
     direct: I64  # [start, stream, KEY_COLUMN / PLACE / SITE]: how to find it first, if possible
-    dropped: I64  # [stream]: events that found the buffer full
-    thinned: I64  # [stream]: events that were dropped at random before
+    dropped: I64  # [stream]: events that arrived while the buffer was full
+    thinned: I64  # [stream]: events that were dropped at random
     entered: F64  # [first / later, start, stream]: how often a step was begun
     offered: F64  # [first / later, start, stream]: candidates in the whole window
-    compared: F64  # [first / later, start, stream]: candidates that were looked at
+    compared: F64  # [first / later, start, stream]: candidates that were compared
     passed: F64  # [first / later, start, stream, basic window]: those that joined
     joined: F64  # [start, stream, basic window]: those in results
     lags: F64  # [stream, bucket]: time in results minus that of the first stream

@@ -19,7 +19,7 @@ from slackwater.kernels.buckets import (
     take_bucket,
 )
 from slackwater.kernels.jit import kernel, part
-from slackwater.kernels.records import BEFORE, KEY, LINK, NEVER, NONE, STREAM, TS
+from slackwater.kernels.records import BEFORE, KEY, LINK, NEVER, NONE, STREAM, TICK, TS
 
 # places in `Buffers.ctl`
 SLACK = 0  # K
@@ -278,7 +278,7 @@ def _advance(event, s, buffers, rings, arrivals, out):
     ctl = buffers.ctl
     _move_on(t, s, buffers)
     _release(s, t - ctl[SLACK], buffers, rings, arrivals, out)
-    is_tick = arrivals.event[event - arrivals.base, KEY] == NONE
+    is_tick = arrivals.event[event - arrivals.base, KEY] == TICK
     if ctl[SLACK] == 0 and not is_tick:
         _into_sync(event, s, buffers, rings, arrivals, out)
     elif not is_tick:
@@ -324,7 +324,7 @@ def _pass(event, s, buffers, arrivals, out):
     if t > buffers.local[s]:
         _move_on(t, s, buffers)
         ctl[SYNC_TIME] = ctl[TOP]
-    if arrivals.event[event - arrivals.base, KEY] != NONE:
+    if arrivals.event[event - arrivals.base, KEY] != TICK:
         delay = buffers.local[s] - t
         arrivals.delay[event - arrivals.base] = delay
         ctl[MAX_DELAY] = max(ctl[MAX_DELAY], delay)
@@ -354,7 +354,7 @@ def run(at, end, buffers, rings, arrivals, out, changes):
                         return event, NO_ROOM
             arrivals.delay[event - arrivals.base] = 0
             _advance(event, s, buffers, rings, arrivals, out)
-        elif arrivals.event[event - arrivals.base, KEY] != NONE:
+        elif arrivals.event[event - arrivals.base, KEY] != TICK:
             delay = buffers.local[s] - t
             if not _fits_slack(t, s, buffers, rings):
                 return event, NO_ROOM

@@ -1,15 +1,16 @@
 """What the join does differently under load shedding (GrubJoin III to V).
 
-An event that is let in looks for partners in one of four ways. FULL and LEARN go through whole
-windows; HARVEST only through the chosen stretches of them; SHRED through shares of them that are
-spread evenly over each window, so that what it finds is a fair sample of all results. LEARN and
-SHRED keep statistics; they are for a random sample of events.
+An event that is admitted searches for partners in one of four ways. FULL and LEARN search whole
+windows; HARVEST only the chosen segments of them; SHRED shares of them that are spread evenly over
+each window, so that what it finds is a fair sample of all results. LEARN and SHRED keep statistics;
+they are for a random sample of events.
 
-The paper shreds the first window and takes the whole of the others. As many comparisons tell more
-when they are spread over all steps: a single partial result is not followed so far.
+The paper shreds the first window and searches the whole of the others. The same number of
+comparisons gives better estimates when it is spread over all steps, because fewer of them follow
+the same partial result.
 
-The virtual server: with a budget every comparison takes its time, one event after the other. Who
-finds more than a buffer's worth of work waiting is not let in.
+The virtual server: with a budget every comparison takes its time, one event after the other. Events
+that arrive while more work waits than the buffer allows are dropped.
 """
 
 from __future__ import annotations
@@ -18,40 +19,40 @@ from slackwater.kernels.frame import TIME
 from slackwater.kernels.jit import part
 from slackwater.kernels.records import TS
 
-# how an event looks for partners; the lowest bit is set where something is learnt
+# how an event searches for partners; the lowest bit is set where statistics are kept
 FULL = 0
 LEARN = 1
 HARVEST = 2
 SHRED = 3
 
-# places in `Shed.ctl`
+# fields of `Shed.ctl`
 IDLE = 0  # 1: nothing is shed, learnt or charged
 SHEDDING = 1  # 1: windows are harvested
 COMPARED = 2  # comparisons so far
-CHARGED = 3  # of them, known to the server
-MODE = 4  # of the event in work
+CHARGED = 3  # of them, charged to the server
+MODE = 4  # of the current event
 PER_STREAM = 5  # 1: learn lags against the first stream (GrubJoin V-B.2)
 N_SAMPLED = 6  # rows in `Sampled`
-TURN = 7  # events that came before the one in work; chance goes by it, so that it can be repeated
+TURN = 7  # events before the current one; random choices depend on it, so that they repeat
 CTL_LENGTH = 8
 
-# places in `Shed.number`
-FIRST_FRACTION = 0  # share of a first window that is shredded
-SAMPLE = 1  # share of events in the sample
+# fields of `Shed.number`
+FIRST_FRACTION = 0  # share of a first window that SHRED searches
+SAMPLE = 1  # fraction of events in the sample
 BUFFER = 2  # most work that may wait, in time
-COMPARISON = 3  # what one takes, in time; 0: the server is told from outside
-FREE_AT = 4  # when the server will have done all it was given
-WORK = 5  # time that it was given in this interval
+COMPARISON = 3  # what one takes, in time; 0: the load is measured outside
+FREE_AT = 4  # when the server will have done all its work
+WORK = 5  # work that it received in this interval, in time
 WOULD_MAKE = 6  # estimate of what the join would have made while it was shedding
 WOULD_MAKE_VARIANCE = 7
 LOST_VARIANCE = 8  # of the estimate of what was lost with late events meanwhile
-LATER_FRACTION = 9  # share of the other windows that is shredded
+LATER_FRACTION = 9  # share of the other windows that SHRED searches
 NUMBER_LENGTH = 10
 
 FIRST = 0
 LATER = 1
 
-_SAMPLES = 1  # which chance it is
+_SAMPLES = 1  # what a random choice is for
 _DROPS = 2
 ORDERS = 3
 _SHARES = 4
@@ -59,13 +60,13 @@ _SHARES = 4
 
 @part
 def chance(which, shed):
-    """A number in [0, 1) that looks random and is always the same for the same turn."""
+    """Return a pseudorandom number in [0, 1), always the same for the same turn."""
     return mixed(shed.ctl[TURN] * 8 + which)
 
 
 @part
 def mixed(number):
-    """A number in [0, 1) that looks random."""
+    """Return a pseudorandom number in [0, 1)."""
     x = number & 0xFFFFFFFF
     x = ((x ^ (x >> 16)) * 0x21F0AAAD) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x735A2D97) & 0xFFFFFFFF
@@ -73,8 +74,8 @@ def mixed(number):
 
 
 @part
-def is_let_in(s, now, shed):
-    """Whether the server takes an event of `s` that comes at time `now`; counts it if not."""
+def is_admitted(s, now, shed):
+    """Return whether an event of `s` that arrives at time `now` is admitted; count it if not."""
     if shed.keep[s] < 1.0 and chance(_DROPS, shed) >= shed.keep[s]:
         shed.thinned[s] += 1
         return False
@@ -86,13 +87,13 @@ def is_let_in(s, now, shed):
 
 @part
 def is_sampled(shed):
-    """Whether something is learnt from the event in work."""
+    """Return whether the current event is in the sample."""
     return chance(_SAMPLES, shed) < shed.number[SAMPLE]
 
 
 @part
 def mode_of(late, shed):
-    """How an event looks for partners."""
+    """Return how an event searches for partners."""
     shedding = shed.ctl[SHEDDING] == 1
     if late:
         return FULL
@@ -102,8 +103,8 @@ def mode_of(late, shed):
 
 
 @part
-def looks_for_partners(s, late, mode, shed):
-    """Whether this event is worth a look: its direction is not off, or it is in the sample."""
+def searches(s, late, mode, shed):
+    """Return whether this event searches at all: its direction is on, or it is in the sample."""
     if shed.ctl[SHEDDING] == 0:
         return True
     if late:
@@ -116,8 +117,8 @@ def looks_for_partners(s, late, mode, shed):
 
 
 @part
-def stands_for(whole, mode, shed):
-    """For how many events like itself one in the sample stands; `whole`: it saw whole windows."""
+def represents(whole, mode, shed):
+    """Return how many events a sampled one represents; `whole`: it searched whole windows."""
     share = shed.number[SAMPLE]
     if mode == SHRED and not whole:
         share *= shed.number[FIRST_FRACTION]
@@ -128,8 +129,8 @@ def stands_for(whole, mode, shed):
 
 @part
 def note_sampled(position_, found, whole, mode, shed, sampled):
-    """An event in the sample found so many results while the join sheds load."""
-    estimate = found * stands_for(whole, mode, shed)
+    """Record that a sampled event found so many results while the join sheds load."""
+    estimate = found * represents(whole, mode, shed)
     n = shed.ctl[N_SAMPLED]
     sampled.position[n] = position_
     sampled.n[n] = int(estimate + 0.5)
@@ -140,7 +141,7 @@ def note_sampled(position_, found, whole, mode, shed, sampled):
 
 @part
 def estimated_loss(lost, shed):
-    """What is lost with late events like this one, of which only the sample is looked at."""
+    """Estimate what is lost with late events like this one; only sampled ones are searched for."""
     if shed.ctl[SHEDDING] == 0 or not is_sampled(shed):
         return lost
     estimate = lost / shed.number[SAMPLE]
@@ -150,7 +151,7 @@ def estimated_loss(lost, shed):
 
 @part
 def charge(now, shed):
-    """The server was given the comparisons that were made since the last charge."""
+    """Charge the server with the comparisons since the last charge."""
     work = (shed.ctl[COMPARED] - shed.ctl[CHARGED]) * shed.number[COMPARISON]
     shed.ctl[CHARGED] = shed.ctl[COMPARED]
     shed.number[WORK] += work
@@ -160,13 +161,13 @@ def charge(now, shed):
 
 @part
 def age(t, s, frame, shed):
-    """Which basic window of `s` an event with time `t` is in, seen from the join's clock."""
+    """Return which basic window of `s` an event with time `t` is in, by the join's clock."""
     return min((frame.ctl[TIME] - t) // shed.basic[s], shed.n[s] - 1)
 
 
 @part
 def note_passed(start, depth, t, frame, plan, shed):
-    """An event with time `t` joined the ones before it."""
+    """Record that an event with time `t` joined the ones before it."""
     s = plan.stream[start, depth]
     which = FIRST if depth == 0 else LATER
     shed.passed[which, start, s, age(t, s, frame, shed)] += 1.0
@@ -174,7 +175,7 @@ def note_passed(start, depth, t, frame, plan, shed):
 
 @part
 def note_result(start, frame, scratch, arrivals, shed):
-    """The chosen events are a result."""
+    """Record that the chosen events are a result."""
     base = arrivals.base
     for s in range(scratch.at.shape[0]):
         if s != start:

@@ -1,12 +1,12 @@
 """Counting results under load shedding: products along the join tree, of what is harvested.
 
-Looking at part of a window costs as much here as looking at all of it, but for the stretches that
-have to be found; so the sample sees whole windows.
+To count part of a window costs as much as to count all of it, apart from finding the segments; so
+sampled events count whole windows.
 """
 
 from __future__ import annotations
 
-from slackwater.kernels.basic_windows import enter, stretch
+from slackwater.kernels.basic_windows import enter, segment
 from slackwater.kernels.count import begin_walk, bind, candidates, run_of
 from slackwater.kernels.frame import TIME
 from slackwater.kernels.jit import part
@@ -30,7 +30,7 @@ def _harvested_leaf(start, step, frame, plan, store, scratch, arrivals, shed):
     run = run_of(start, step, plan, scratch.at, arrivals)
     n = 0
     for k in range(shed.n_segments[start, step]):
-        begin, end = stretch(start, step, k, run, frame, plan, store, shed)
+        begin, end = segment(start, step, k, run, frame, plan, store, shed)
         n += max(0, end - begin)
         shed.ctl[COMPARED] += 1
     return n
@@ -38,7 +38,7 @@ def _harvested_leaf(start, step, frame, plan, store, scratch, arrivals, shed):
 
 @part
 def leaves(start, mode, frame, plan, store, scratch, arrivals, shed):
-    """How many combinations of leaves there are with the events that are chosen."""
+    """Return how many combinations of leaves there are with the chosen events."""
     n = 1
     for step in range(plan.inner[start], plan.stream.shape[1]):
         shed.ctl[COMPARED] += shed.lookup[start, step]
@@ -82,7 +82,7 @@ def _note_leaves(start, combinations, frame, plan, store, scratch, arrivals, she
 
 @part
 def count_in_order(event, start, mode, frame, plan, store, scratch, arrivals, shed):
-    """Results that `event`, which is in order, completes with what it looks at."""
+    """Return the results that `event`, which is in order, completes in what it searches."""
     begin_walk(event, start, frame, scratch, arrivals)
     inner = plan.inner[start]
     if inner == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log, sqrt
 
 from slackwater.kernels.jit import kernel, part
-from slackwater.kernels.records import BEFORE, KEY, NONE, STREAM, TS
+from slackwater.kernels.records import BEFORE, KEY, STREAM, TICK, TS
 
 # columns of `tally`, one row per stream
 SIGNAL = 0  # sum of what ADWIN watches
@@ -45,7 +45,7 @@ def observe(at, end, granularity, finest, arrivals, local, signal, histogram, ta
             local[s] = arrivals.event[place, TS]
             if before == slowest:
                 slowest = _least(local)
-        if arrivals.event[place, KEY] == NONE:
+        if arrivals.event[place, KEY] == TICK:
             continue
         if slowest > BEFORE:
             tally[s, LED] += 1

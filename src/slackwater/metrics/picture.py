@@ -30,7 +30,6 @@ from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Recall
-from slackwater.query.shedding import Harvest
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.recent import EDGES, OCTAVES, octaves
 from slackwater.stats.statistics import Statistics
@@ -178,13 +177,13 @@ def _ladder(step: int, largest: int) -> list[int]:
 def _harvest(engine: JoinEngine) -> list[dict[str, Any]] | None:
     """Which share of the events of each direction looks at each basic window, newest first."""
     shedder, names = engine.shedder, engine.query.names
-    if shedder is None or not isinstance(shedder.asked, Harvest):
+    if shedder is None or not shedder.shedding.harvests_windows:
         return None
     directions = []
     for i, order in enumerate(shedder.orders):
         windows = []
         for s in order:
-            basic = [round(float(share), 4) for share in shedder.looked_at(i, s)]
+            basic = [round(float(share), 4) for share in shedder.segments.searched_share(i, s)]
             fraction = round(sum(basic) / len(basic), 4)
             windows.append({"stream": names[s], "fraction": fraction, "basic": basic})
         directions.append({"direction": names[i], "windows": windows})

@@ -28,13 +28,13 @@ from slackwater.query.join_checks import (
     selected_columns,
 )
 from slackwater.query.keys import Key, On, keys_of
-from slackwater.query.shedding import Asked as Shed
 from slackwater.query.shedding import (
     Shedding,
     shedding_from_dict,
     shedding_of,
     shedding_to_dict,
 )
+from slackwater.query.shedding import SheddingOption as Shed
 from slackwater.query.stream import Stream, check_streams, named_inputs
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 from slackwater.query.windows import Tuples

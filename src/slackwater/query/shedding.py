@@ -1,4 +1,6 @@
-"""What may be left out when the CPU or the memory is short. Frozen, validated, plain data.
+"""Options of load shedding: what a join leaves out when CPU or memory is short.
+
+Frozen, validated, plain data. `TailDrop`, `RandomDrop` and `Harvest` are alternatives.
 
 >>> Harvest(boost=0.5)
 Traceback (most recent call last):
@@ -28,20 +30,22 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
 @dataclass(frozen=True)
-class TailDrop:
-    """Who finds the input buffer full is dropped, and nothing else is done: the baseline.
+class SheddingBase:
+    """What all kinds of load shedding have in common.
+
+    The properties are what the engine asks of a kind; each kind overrides those that it has.
 
     Parameters
     ----------
     budget
-        What the CPU can do: comparisons per second of event time. Figures are then the same
-        wherever they are computed. None: measured with the wall clock.
+        CPU capacity: comparisons per second of event time. Results are then the same on every
+        machine. None: the load is measured with the wall clock.
     buffer
-        How much work may wait, as time: results are late by at most this for want of CPU.
+        Largest backlog of work, as a duration: the most that results are delayed for lack of CPU.
     every
-        Δ: everything is reconsidered each Δ of event time.
+        Δ: settings are reconsidered after each Δ of event time.
     usage
-        With the wall clock: the share of the time that the join may be busy.
+        With the wall clock: the fraction of the time that the join may be busy.
     """
 
     budget: float | None = None
@@ -55,7 +59,20 @@ class TailDrop:
         _number("usage", self.usage, "above 0 and at most 1", lambda x: 0 < x <= 1)
 
     def check(self, unit: TimeUnit, lengths: tuple[int | None, ...]) -> None:
-        """Raise what only the query can tell: its time unit and the lengths of its windows."""
+        """Validate durations in the query's unit, and the windows.
+
+        Parameters
+        ----------
+        unit
+            Time unit of the query.
+        lengths
+            Length of the window of each stream; None: a tuple-count window.
+
+        Raises
+        ------
+        QueryError
+            If a duration is too short, or a stream has a tuple-count window.
+        """
         to_units(self.buffer, unit, "buffer")
         if to_units(self.every, unit, "every") < 1:
             msg = f"every must be at least 1 {unit}, got {self.every!r}"
@@ -64,17 +81,56 @@ class TailDrop:
             msg = "load shedding needs time windows on all streams, got a tuple-count window"
             raise QueryError(msg)
 
+    @property
+    def uses_measured_load(self) -> bool:
+        """Whether the load is measured with the wall clock, outside the engine."""
+        return self.budget is None
+
+    @property
+    def sample_rate(self) -> float:
+        """Fraction of events sampled for learning; 0: nothing is learnt."""
+        return 0.0
+
+    @property
+    def fixed_fraction(self) -> float | None:
+        """The throttle fraction z if it is given; None: it is found."""
+        return None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Most bytes of events in the windows; None disables eviction."""
+        return None
+
+    @property
+    def harvests_windows(self) -> bool:
+        """Whether only chosen parts of the windows are searched."""
+        return False
+
+    @property
+    def uses_sorted_windows(self) -> bool:
+        """Whether conditions on near values use sorted basic windows."""
+        return False
+
+    @property
+    def scores_per_stream(self) -> bool:
+        """Whether basic windows are scored by lags, one histogram per stream (GrubJoin V-B)."""
+        return False
+
+    def basic_window_in(self, unit: TimeUnit) -> int | None:  # noqa: ARG002  few kinds have it
+        """Length of a basic window in `unit`; None: the default."""
+        return None
+
 
 @dataclass(frozen=True)
-class RandomDrop(TailDrop):
-    """Events are dropped at random before the join, at the rates that leave most results.
+class SampledShedding(SheddingBase):
+    """Load shedding that learns from a random sample of the events.
 
     Parameters
     ----------
     sample
-        ω: the share of events from which is learnt.
+        ω: fraction of events sampled for learning.
     fraction
-        z: the share of the whole join's work that is done, if it is not to be found but given.
+        z: fraction of the full join's work that is done. None: it is found from the load.
     """
 
     sample: float = 0.05
@@ -86,33 +142,54 @@ class RandomDrop(TailDrop):
         if self.fraction is not None:
             _number("fraction", self.fraction, "above 0 and at most 1", lambda x: 0 < x <= 1)
 
+    @property
+    def sample_rate(self) -> float:
+        """Fraction of events sampled for learning."""
+        return self.sample
+
+    @property
+    def fixed_fraction(self) -> float | None:
+        """The throttle fraction z if it is given; None: it is found."""
+        return self.fraction
+
 
 @dataclass(frozen=True)
-class Harvest(RandomDrop):
-    """Only the most profitable stretches of the windows are looked at (GrubJoin): ``"adaptive"``.
+class TailDrop(SheddingBase):
+    """Drop events that arrive while the buffer is full, and do nothing else: the baseline."""
+
+
+@dataclass(frozen=True)
+class RandomDrop(SampledShedding):
+    """Drop events at random before the join, at the rates that leave most results."""
+
+
+@dataclass(frozen=True)
+class Harvest(SampledShedding):
+    """Search only the most profitable parts of the windows (GrubJoin): ``"adaptive"``.
 
     Parameters
     ----------
     boost
-        γ: by how much the rules ``"rates"`` and ``"backlog"`` open the throttle when there is CPU
-        to spare.
+        γ: factor by which the rules ``"rates"`` and ``"backlog"`` open the throttle when there is
+        spare CPU.
     throttle
-        How z is found: from what the join costs and what the CPU has shown it can do
-        (``"capacity"``), or by what was consumed of what came: ``"rates"``, the paper's rule, and
-        ``"backlog"``, which counts what waits as well.
+        How z is found: ``"capacity"``, from the cost of the join and the measured capacity of the
+        CPU; ``"rates"``, the paper's rule, from the events consumed and the events that arrived;
+        or ``"backlog"``, which adds the waiting events to those that arrived.
     basic_window
-        b: windows are looked at in stretches of this length. None: a twentieth of the longest.
+        b: length of the parts in which windows are searched. None: a twentieth of the longest
+        window.
     memory
-        Most bytes of events in the windows, ``"64 MB"``. None: as many as it takes.
+        Most bytes of events in the windows, ``"64 MB"``. None: no limit.
     scores
-        How is learnt what stretches are worth: from what each ``"direction"`` of the join finds
-        there, or as printed, from one histogram of lags ``"per-stream"`` (GrubJoin V-B).
+        How parts are scored: by the results that each ``"direction"`` of the join finds there, or
+        as in the paper, by one histogram of lags ``"per-stream"`` (GrubJoin V-B).
     index
         ``"sorted"``: a condition like ``abs(a.x - b.x) <= 1``, without a key, finds its partners by
-        bisection in basic windows sorted by value; ``"none"``: it looks at all of them. (Equal keys
-        are always found by their hash.)
+        bisection in basic windows sorted by value; ``"none"``: it compares with all events. (Equal
+        keys are always found by their hash.)
     search, metric
-        How the harvest fractions are found; see `shedding.setting.choose`.
+        How the harvest fractions are found; see `shedding.harvest_search.choose`.
     """
 
     boost: float = 1.2
@@ -136,7 +213,7 @@ class Harvest(RandomDrop):
 
     @property
     def memory_bytes(self) -> int | None:
-        """Most bytes in the windows."""
+        """Most bytes of events in the windows; None disables eviction."""
         if self.memory is None:
             return None
         match = _SIZE.fullmatch(str(self.memory))
@@ -148,11 +225,11 @@ class Harvest(RandomDrop):
         return size
 
     def check(self, unit: TimeUnit, lengths: tuple[int | None, ...]) -> None:
-        """Raise what only the query can tell."""
+        """Validate durations in the query's unit, and the windows."""
         super().check(unit, lengths)
-        if self.basic_window is None:
+        basic = self.basic_window_in(unit)
+        if basic is None:
             return
-        basic = to_units(self.basic_window, unit, "basic_window")
         shortest = min(length for length in lengths if length is not None)
         if not 1 <= basic <= max(shortest, 1):
             msg = (
@@ -161,34 +238,61 @@ class Harvest(RandomDrop):
             )
             raise QueryError(msg)
 
+    @property
+    def harvests_windows(self) -> bool:
+        """Whether only chosen parts of the windows are searched."""
+        return True
+
+    @property
+    def uses_sorted_windows(self) -> bool:
+        """Whether conditions on near values use sorted basic windows."""
+        return self.index == "sorted"
+
+    @property
+    def scores_per_stream(self) -> bool:
+        """Whether basic windows are scored by lags, one histogram per stream (GrubJoin V-B)."""
+        return self.scores == "per-stream"
+
+    def basic_window_in(self, unit: TimeUnit) -> int | None:
+        """Length of a basic window in `unit`; None: the default."""
+        if self.basic_window is None:
+            return None
+        return to_units(self.basic_window, unit, "basic_window")
+
 
 Shedding = Harvest | RandomDrop | TailDrop
-Asked = Literal["adaptive", "off"] | Shedding
+SheddingOption = Literal["adaptive", "off"] | Shedding
 SHEDDINGS: dict[str, type[Shedding]] = {kind.__name__: kind for kind in get_args(Shedding)}
 
 
-def shedding_of(asked: Any) -> Shedding | None:
-    """What ``shed=`` means; None: nothing is shed."""
-    if asked == "off":
+def shedding_of(option: Any) -> Shedding | None:
+    """Return the shedding that ``shed=`` names; None: nothing is shed.
+
+    Raises
+    ------
+    QueryError
+        If `option` is neither a known name nor one of the kinds.
+    """
+    if option == "off":
         return None
-    if asked == "adaptive":
+    if option == "adaptive":
         return Harvest()
-    if isinstance(asked, TailDrop):
-        return asked
+    if isinstance(option, Shedding):
+        return option
     kinds = ", ".join(SHEDDINGS)
-    msg = f"shed must be 'adaptive', 'off' or one of {kinds}, got {asked!r}"
+    msg = f"shed must be 'adaptive', 'off' or one of {kinds}, got {option!r}"
     raise QueryError(msg)
 
 
-def shedding_to_dict(asked: Asked) -> dict[str, Any] | str:
-    """Plain data that JSON can hold."""
-    if isinstance(asked, str):
-        return asked
-    return {"kind": type(asked).__name__} | as_plain(asdict(asked))
+def shedding_to_dict(option: SheddingOption) -> dict[str, Any] | str:
+    """Return plain data that JSON can hold."""
+    if isinstance(option, str):
+        return option
+    return {"kind": type(option).__name__} | as_plain(asdict(option))
 
 
 def shedding_from_dict(plain: Mapping[str, Any] | str) -> Any:
-    """What `shedding_to_dict` described."""
+    """Return the option that `shedding_to_dict` wrote."""
     if isinstance(plain, str):
         return plain
     given = dict(plain)

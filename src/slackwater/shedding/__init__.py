@@ -1,1 +1,1 @@
-"""Load shedding: the least profitable work of a join is left out when the CPU is short."""
+"""Load shedding: leaves out the least profitable work of a join when the CPU is short."""

@@ -46,14 +46,14 @@ def model(
     each: Any = None,
     near: Any = None,
 ) -> HarvestModel:
-    """What is known, as arrays; direction by direction, step by step of its join order.
+    """Return cost and output as arrays, by direction and step of its join order.
 
     Parameters
     ----------
     rate
         Events per time of each direction's stream.
     candidates
-        Events in the whole window of the stream that is found in this step.
+        Events in the whole window of the stream that is searched in this step.
     matches
         How many of them pass, for one partial result.
     scores
@@ -62,8 +62,8 @@ def model(
         The same for the events that pass this step, which need not become results; by default they
         are taken to be as `scores` are, as in the paper.
     entry, each, near
-        Cost of looking at all, of one basic window, and of the candidates in the whole window that
-        an index finds, which lie where partners do; by default of a nested loop: nothing, the
+        Cost of beginning the step, of one basic window, and of the candidates in the whole window
+        that an index finds, which lie where partners do; by default of a nested loop: nothing, the
         events in a basic window, and none.
     """
     m, steps = np.shape(matches)
@@ -82,12 +82,12 @@ def model(
 
 
 def ranking(scores: Any) -> I64:
-    """Basic windows by falling score; equal ones by age, so that the order is always the same."""
+    """Return basic windows by falling score; equal ones by age, so that the order is defined."""
     return np.argsort(-np.asarray(scores, float), kind="stable")
 
 
 def _yields(of: Sequence[Sequence[Any]], ranked_by: Sequence[Sequence[Any]]) -> F64:
-    """Share of the scores `of` in the first so many basic windows, [direction, step, count]."""
+    """Return the share of the scores `of` in the best basic windows: [direction, step, count]."""
     most = max(len(step) for direction in of for step in direction)
     yields = np.ones((len(of), len(of[0]), most + 1))
     for i, direction in enumerate(of):
@@ -103,17 +103,17 @@ def _yields(of: Sequence[Sequence[Any]], ranked_by: Sequence[Sequence[Any]]) -> 
 
 
 def full(known: HarvestModel) -> I64:
-    """Everything is looked at."""
+    """Return the setting that searches everything."""
     return known.n.copy()
 
 
 def cost(counts: I64, known: HarvestModel, shares: F64 | None = None) -> float:
-    """Comparisons per time, if a share of each direction's events look for partners."""
+    """Return comparisons per time, if a share of each direction's events search."""
     return _evaluate(counts, known, shares)[0]
 
 
 def output(counts: I64, known: HarvestModel, shares: F64 | None = None) -> float:
-    """Results per time."""
+    """Return results per time."""
     return _evaluate(counts, known, shares)[1]
 
 
@@ -126,12 +126,12 @@ def _evaluate(counts: I64, known: HarvestModel, shares: F64 | None) -> tuple[flo
 def choose(
     known: HarvestModel, budget: float, search: Search = "better", metric: Metric = "gain per cost"
 ) -> I64:
-    """How many basic windows to look at, for at most `budget`.
+    """Return how many basic windows to search, for a cost of at most `budget`.
 
     ``"greedy"`` adds the most profitable basic window as long as there is budget, ``"reverse"``
-    leaves out the least profitable one until there is enough, ``"double-sided"`` takes whichever is
+    leaves out the least profitable one until the cost fits, ``"double-sided"`` takes whichever is
     expected to need fewer steps (the paper's three), ``"better"`` the better outcome of both, and
-    ``"exhaustive"`` looks at everything.
+    ``"exhaustive"`` tries every setting.
     """
     if search == "exhaustive":
         return exhaustive(known, budget)
@@ -159,12 +159,12 @@ def _greedy(known: HarvestModel, budget: float, metric: Metric) -> I64:
 def _reverse(known: HarvestModel, budget: float, metric: Metric) -> I64:
     counts = full(known)
     kernels.pick_reverse(_METRICS[metric], budget, -1, counts, known)
-    kernels.pick(_METRICS[metric], budget, -1, counts, np.zeros_like(counts), known)  # what is left
+    kernels.pick(_METRICS[metric], budget, -1, counts, np.zeros_like(counts), known)  # use the rest
     return counts
 
 
 def shred_fraction(known: HarvestModel, budget: float) -> float:
-    """The share of every window that can be looked at for `budget`."""
+    """Return the share of every window that can be searched for `budget`."""
     low, high = 1e-6, 1.0
     for _ in range(30):
         middle = (low * high) ** 0.5
@@ -176,11 +176,11 @@ def shred_fraction(known: HarvestModel, budget: float) -> float:
 
 
 def with_shares(counts: I64, known: HarvestModel, budget: float) -> tuple[I64, F64]:
-    """Let a share of the events look for partners where all of them would be too many.
+    """Let a share of the events search where all of them would cost too much.
 
     Where the budget does not even allow one basic window of each step, a direction is off; its
-    best setting for some of its events is worth more than nothing, and may be worth more than all
-    that fits. Returns the setting and the share of each direction's events it is for.
+    best setting for some of its events gives more than nothing, and may give more than all that
+    fits. Returns the setting and the share of each direction's events it is for.
     """
     m = len(known.rate)
     alone = np.zeros_like(counts)
@@ -202,11 +202,11 @@ def with_shares(counts: I64, known: HarvestModel, budget: float) -> tuple[I64, F
     return chosen, shares
 
 
-# ---- everything
+# ---- exhaustive search
 
 
 def exhaustive(known: HarvestModel, budget: float) -> I64:
-    """The best of all settings, directions off included; for small cases.
+    """Return the best of all settings, directions off included; for small cases.
 
     Directions share only the budget: of each, and of each combination, only settings that are
     worth their cost need to be tried with the rest.

@@ -1,10 +1,10 @@
-"""What the sample tells: where partners are found, how many, and in which order to look for them.
+"""What was learnt from the sample: where partners are, how many, and in which order to search.
 
-The sample's events look for partners without prejudice (window shredding, GrubJoin V-B.1). For each
-*direction* of the join, the stream of the event that looks, it is known how many candidates there
-were, how many passed a step, and in which basic windows: of those that passed, and of those that
-ended up in results. What is old is forgotten: half of it in a quarter of a window's time, unless
-too little is left to tell anything.
+Sampled events search for partners everywhere with equal chance (window shredding, GrubJoin V-B.1).
+For each *direction* of the join, the stream of the searching event, the statistics have the number
+of candidates, how many passed a step, and in which basic windows: of those that passed, and of
+those that became part of results. Old statistics lose weight: half of it in a quarter of a window's
+time, unless too few results would be left.
 """
 
 from __future__ import annotations
@@ -17,50 +17,60 @@ import numpy as np
 from slackwater.kernels.records import F64, Shed
 from slackwater.kernels.shed import FIRST, LATER
 
-_ENOUGH = 500.0  # results in the sample: below this nothing is forgotten
-_WEIGHT_OF_PASSED = 4.0  # results that what passed counts for, where results are few
-_WEIGHT_OF_NOTHING = 2.0  # the same for the assumption that all basic windows are equal
+_ENOUGH = 500.0  # results in the sample: below this nothing loses weight
+_WEIGHT_OF_PASSED = 4.0  # weight, in results, of events that passed, where results are few
+_WEIGHT_OF_EQUAL = 2.0  # the same of the assumption that all basic windows are equal
 _CLEARLY = 0.8  # another stream comes first if its partners are fewer by this factor
 _LEARNT = ("entered", "offered", "compared", "passed", "joined", "lags")
 
 
 class Learning:
-    """The statistics in `shed`, read and forgotten."""
+    """Reads the statistics in `shed`, and lets old ones lose weight.
+
+    Parameters
+    ----------
+    shed
+        State shared with the join kernel.
+    lengths
+        Length of the window of each stream.
+    per_stream
+        Score basic windows by lags, one histogram per stream, as in the paper.
+    """
 
     def __init__(self, shed: Shed, lengths: Sequence[int], per_stream: bool) -> None:
         self._shed = shed
         self._lengths = lengths
         self._per_stream = per_stream
         self._m = len(lengths)
-        self._windows = np.zeros_like(shed.entered)  # events in the windows, for each time entered
+        self._windows = np.zeros_like(shed.entered)  # sum of window sizes over all entries
         self._entered = shed.entered.copy()  # before this interval
 
-    # ---- what is known
+    # ---- estimates
 
     def candidates(self, which: int, i: int, s: int, window: F64) -> float:
-        """Events of `s` that one of `i` has to look at in the whole window."""
+        """Return the events of `s` that one of `i` is compared with in the whole window."""
         windows = self._windows[which, i, s]
         share = self._shed.offered[which, i, s] / windows if windows > 0.0 else 1.0
         return float(share * window[s])
 
     def matches(self, which: int, i: int, s: int, window: F64) -> float:
-        """How many of them join; where little was seen, what others found has a say."""
+        """Return how many of them join; with few observations, those of other steps count too."""
         shed = self._shed
         compared, passed = shed.compared[which].sum(), shed.passed[which].sum()
         candidates = self.candidates(which, i, s, window)
         usual = passed / compared if passed > 0.0 else 1.0 / max(candidates, 1.0)
-        seen = shed.passed[which, i, s].sum() + 0.5
-        return float(seen / (shed.compared[which, i, s] + 0.5 / usual) * candidates)
+        passed_here = shed.passed[which, i, s].sum() + 0.5
+        return float(passed_here / (shed.compared[which, i, s] + 0.5 / usual) * candidates)
 
     def scores(self, i: int, s: int) -> F64:
-        """Of each basic window of `s`, the results that an event of `i` finds there."""
+        """Return the share of results that an event of `i` finds in each basic window of `s`."""
         if self._per_stream:
             return _even(lag_scores(i, s, self._shed, self._lengths))
         n = self._shed.n[s]
         return _even(self._shed.joined[i, s, :n] + _WEIGHT_OF_PASSED * self.pass_scores(i, s))
 
     def pass_scores(self, i: int, s: int, which: int = FIRST) -> F64:
-        """The same for events that pass the step, whatever becomes of them."""
+        """Return the same for events that pass the step, whether or not they become results."""
         if self._per_stream:
             return _even(lag_scores(i, s, self._shed, self._lengths))
         passed = self._shed.passed[which, i, s, : self._shed.n[s]]
@@ -69,9 +79,9 @@ class Learning:
     def orders(
         self, current: Sequence[Sequence[int]], tied: Sequence[set[int]], window: F64
     ) -> list[list[int]]:
-        """Join orders, few partners first; each stream is `tied` to one before it.
+        """Return join orders, few partners first; each stream is `tied` to one before it.
 
-        What is nearly as good as something else stays where it is.
+        The present first stream stays unless another one is clearly better.
         """
         return [self._order(i, list(order), tied, window) for i, order in enumerate(current)]
 
@@ -91,12 +101,12 @@ class Learning:
             bound.add(order[-1])
         return order
 
-    # ---- time goes on
+    # ---- intervals
 
     def close(self, share: float, window: F64) -> None:
-        """An interval is over, with so many events in the windows.
+        """End an interval in which `window` events were in each window.
 
-        A `share` of what is known is kept, or as much as is needed to tell anything.
+        Statistics keep a `share` of their weight, or as much as leaves enough results.
         """
         shed = self._shed
         self._windows += (shed.entered - self._entered) * window
@@ -109,12 +119,12 @@ class Learning:
         self._entered = shed.entered.copy()
 
     def state(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Return plain data to continue from."""
         known = {name: getattr(self._shed, name).ravel().tolist() for name in _LEARNT}
         return known | {"windows": self._windows.tolist(), "before": self._entered.tolist()}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         for name in _LEARNT:
             array = getattr(self._shed, name)
             array[...] = np.reshape(state[name], array.shape)
@@ -123,16 +133,16 @@ class Learning:
 
 
 def _even(scores: F64) -> F64:
-    """Shares of one, with a little for basic windows where nothing was seen yet."""
-    more = scores + _WEIGHT_OF_NOTHING / len(scores)
+    """Return shares that add up to 1, with a little for basic windows without observations."""
+    more = scores + _WEIGHT_OF_EQUAL / len(scores)
     return np.asarray(more / more.sum())
 
 
-# ---- the paper's own
+# ---- the paper's scores
 
 
 def lag_scores(i: int, s: int, shed: Shed, lengths: Sequence[int]) -> F64:
-    """Scores of the basic windows of `s` from one histogram of lags per stream (Eq. 2 and 4)."""
+    """Return scores of the basic windows of `s` from one histogram per stream (Eq. 2 and 4)."""
     ends = np.arange(shed.n[s] + 1) * float(shed.basic[s])
     if i == 0:
         return -np.diff(_frequency(s, -ends, shed, lengths))
@@ -145,7 +155,7 @@ def lag_scores(i: int, s: int, shed: Shed, lengths: Sequence[int]) -> F64:
 
 
 def _frequency(s: int, until: F64, shed: Shed, lengths: Sequence[int]) -> F64:
-    """How many results have a lag of `s` below `until`; buckets are even inside."""
+    """Return how many results have a lag of `s` below `until`, even within buckets."""
     width = max(1, int(shed.basic[s]) // 4)
     edges = -lengths[s] + np.arange(shed.lags.shape[1] + 1) * float(width)
     total = np.concatenate([[0.0], np.cumsum(shed.lags[s])])

@@ -1,46 +1,44 @@
-"""Load shedding of one join: looks at the load each Δ and decides what is left out.
+"""Load shedding of one join: measures the load each Δ and decides what is left out.
 
-What it decides and what it learns lies in `shed`, which the join kernel works with.
+Decisions and statistics are in `Shedder.shed`, which the join kernel reads and writes. Each part
+has one job: `load` measures, `learning` keeps the statistics of the sample, `costs` makes a model
+of them, `throttle` finds the fraction z of the work that can be done, `policy` decides what to
+leave out for it, `eviction` frees memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from slackwater.kernels import drop_rates
-from slackwater.kernels import shed as places
-from slackwater.kernels.records import BEFORE, F64, I64, HarvestModel
+from slackwater.kernels import shed as fields
+from slackwater.kernels.records import I64
 from slackwater.query.join import JoinQuery
-from slackwater.query.shedding import Harvest, RandomDrop, Shedding
+from slackwater.query.shedding import Shedding
 from slackwater.query.units import to_units
-from slackwater.shedding import harvest_search as setting
-from slackwater.shedding.eviction import ages_kept
-from slackwater.shedding.kernel_state import LASTING, Ways, new_shed
+from slackwater.shedding import harvest_search
+from slackwater.shedding.cost_model import CostModel
+from slackwater.shedding.eviction import Eviction
+from slackwater.shedding.join_orders import JoinOrders
+from slackwater.shedding.kernel_state import SAVED_FIELDS, AccessPaths, new_shed
 from slackwater.shedding.learning import Learning
-from slackwater.shedding.throttle import Load, Throttle
+from slackwater.shedding.load import LoadMonitor
+from slackwater.shedding.policy import Expectation, JoinParts, Situation, policy_for
+from slackwater.shedding.sampling import SampleEstimates, Sampling
+from slackwater.shedding.segments import HarvestSegments
 
-_BISECTIONS = 8
-_LEARN_BIAS = 0.2  # weight of the last interval
-_MOST_BIAS = 5.0
-_MAY_WAIT = 0.25  # so much of the buffer is used in quiet times, so that the server never runs dry
+_MAY_WAIT = 0.25  # share of the buffer that is used in quiet times, so that the server never idles
 _MOST_MAY_WAIT = 0.25  # of Δ
-_BUSY = 0.1  # of the time: below that nothing has to be decided
-
-_ESTIMATES = [places.WOULD_MAKE, places.WOULD_MAKE_VARIANCE, places.LOST_VARIANCE]
+_OPTIONS = [fields.SAMPLE, fields.BUFFER, fields.COMPARISON]  # numbers that the query sets
 
 
-class Taken(NamedTuple):
+class SheddingCounts(NamedTuple):
     """What became of some events that came to the join."""
 
-    dropped: I64  # [stream]: those that were not let in
-    would_make: float  # results of the whole join while it was shedding, estimated
-    would_make_variance: float
-    lost_variance: float  # of what was lost with late events
+    dropped: I64  # [stream]: events that were not admitted
+    estimates: SampleEstimates
 
 
 class Shedder:
@@ -49,435 +47,198 @@ class Shedder:
     Parameters
     ----------
     query
-        What was asked.
-    asked
+        The join.
+    shedding
         How to shed.
-    ways
+    paths
         How the join finds partners.
     """
 
-    def __init__(self, query: JoinQuery, asked: Shedding, ways: Ways) -> None:
-        self.asked = asked
-        self.orders = ways.orders
-        self._ways = ways
+    def __init__(self, query: JoinQuery, shedding: Shedding, paths: AccessPaths) -> None:
+        self.shedding = shedding
+        self._paths = paths
         self.second = to_units("1 second", query.unit)
-        self._lengths = [length for length in query.lengths if length is not None]
-        self.every = to_units(asked.every, query.unit, "every")
-        self.shed = new_shed(query, asked, ways)
-        self._buffer = float(self.shed.number[places.BUFFER])
+        self.every = to_units(shedding.every, query.unit, "every")
+        lengths = [length for length in query.lengths if length is not None]
+        self._longest = max(*lengths, 1)
+        self.shed = shed = new_shed(query, shedding, paths)
+        self._buffer = float(shed.number[fields.BUFFER])
+        self.load = LoadMonitor(shed, lengths)
+        self.learning = Learning(shed, lengths, shedding.scores_per_stream)
+        self._orders = JoinOrders(shed, paths)
+        self._costs = CostModel(shed, paths, self.learning, self._orders)
+        self._sampling = Sampling(shed, first_step_only=shedding.scores_per_stream)
+        self.segments = HarvestSegments(shed, lengths, self._orders)
+        parts = JoinParts(shed, self.learning, self._orders, self._sampling, self.segments)
+        self._policy = policy_for(shedding, parts)
         may_wait = min(_MAY_WAIT * self._buffer / self.every, _MOST_MAY_WAIT)
-        self.throttle = Throttle("capacity")
-        if isinstance(asked, Harvest):
-            self.throttle = Throttle(asked.throttle, asked.boost, may_wait)
-        self._given = asked.fraction if isinstance(asked, RandomDrop) else None
-        if self._given is not None:
-            self.throttle.z = self._given
-        self._as_printed = isinstance(asked, Harvest) and asked.scores == "per-stream"
-        self.learning = Learning(self.shed, self._lengths, self._as_printed)
-        m = len(self._lengths)
-        self._since = BEFORE  # the beginning of this interval
-        self._backlog = 0.0  # then
-        self._pushed = np.zeros(m, np.int64)  # in this interval
-        self._dropped = np.zeros(m, np.int64)  # for want of room, before it
-        self._thinned = np.zeros(m, np.int64)  # at random, before it
-        self._history: list[list[list[int]]] = [[] for _ in range(m)]  # [end, pushed, let in]
-        self._told = np.zeros(m, np.int64)  # events that were dropped, as far as the engine knows
-        self._compared = 0  # before it
-        self._counts = np.zeros((m, m - 1), np.int64)  # basic windows that are looked at
-        self._bias = 1.0  # by how much cost is underestimated
+        self.throttle = self._policy.new_throttle(may_wait)
+        if shedding.fixed_fraction is not None:
+            self.throttle.z = shedding.fixed_fraction
+        self.eviction: Eviction | None = None
+        if shedding.memory_bytes is not None:
+            self.eviction = Eviction(
+                shed, self.segments, shedding.memory_bytes, self.every, self._longest
+            )
+        self._reported = np.zeros(len(lengths), np.int64)  # dropped events that were reported
         self.full_cost = 0.0  # of the whole join, per unit of time
-        self.kept = 1.0  # share of the results that is expected to be made
-        self.cpu_needed: float | None = None  # so many times as much would make what is wanted
-        self._tell()
-
-    # ---- what the engine tells
+        self._expected = Expectation()
+        self._update_short_cut()
 
     @property
-    def is_told(self) -> bool:
-        """Whether the load is measured outside, with a clock."""
-        return self.asked.budget is None
+    def orders(self) -> list[list[int]]:
+        """The present join orders, by starting stream."""
+        return self._orders.current
+
+    @property
+    def uses_measured_load(self) -> bool:
+        """Whether the load is measured with the wall clock, outside the engine."""
+        return self.shedding.uses_measured_load
 
     @property
     def is_shedding(self) -> bool:
         """Whether results are left out by choice."""
-        return bool(self.shed.ctl[places.SHEDDING])
+        return bool(self.shed.ctl[fields.SHEDDING])
 
-    def took(self, streams: I64) -> Taken:
-        """These events came to the join; return what became of them."""
-        self._pushed += np.bincount(streams, minlength=len(self._pushed))
+    @property
+    def kept(self) -> float:
+        """Share of the results that is expected to be produced."""
+        return self._expected.kept
+
+    @property
+    def cpu_needed(self) -> float | None:
+        """How many times the CPU would produce what the goal wants; None: no such goal."""
+        return self._expected.cpu_needed
+
+    # ---- events and load
+
+    def count_arrivals(self, streams: I64) -> SheddingCounts:
+        """Count events that came to the join; return what became of them."""
+        self.load.add_arrivals(streams)
         dropped = self.shed.dropped + self.shed.thinned
-        estimates = self.shed.number[_ESTIMATES]
-        taken = Taken(dropped - self._told, *(float(value) for value in estimates))
-        self._told = dropped
-        self.shed.number[_ESTIMATES] = 0.0
-        return taken
+        counts = SheddingCounts(dropped - self._reported, self._sampling.take_estimates())
+        self._reported = dropped
+        return counts
 
-    def measured(self, busy: float, begin: int, now: int) -> bool:
-        """The engine was busy for so many seconds while time went on from `begin` to `now`.
+    def add_busy_time(self, busy: float, begin: int, now: int) -> bool:
+        """Record that the engine was busy for `busy` seconds while time went from `begin` to `now`.
 
-        Returns whether it is time to adapt.
+        Returns
+        -------
+        bool
+            Whether the interval is over, so that `adapt` is due.
         """
-        usage = self.asked.usage
-        work = busy * self.second / usage
-        number = self.shed.number
-        number[places.WORK] += work
-        number[places.FREE_AT] = max(number[places.FREE_AT], float(begin)) + work
-        if self._since == BEFORE:
-            self._since = begin
-        self._tell(now)
-        return now - self._since >= self.every
+        self.load.add_work(busy * self.second / self.shedding.usage, begin)
+        self.load.begin_at(begin)
+        self._update_short_cut(now)
+        return now - self.load.since >= self.every
 
-    def open(self) -> None:
-        """Open the throttle wholly, as in the beginning."""
+    def open_throttle(self) -> None:
+        """Do all of the work, as at the start."""
         self.throttle.z = 1.0
-        self.shed.number[[places.FIRST_FRACTION, places.LATER_FRACTION]] = 1.0
-        self.shed.ctl[places.SHEDDING] = 0
+        self._sampling.open()
+        self.shed.ctl[fields.SHEDDING] = 0
 
-    def end(self) -> None:
-        """No more is to come: whoever waits can wait."""
-        self.shed.number[places.BUFFER] = math.inf
+    def lift_buffer_limit(self) -> None:
+        """Drop no more events for a full buffer: the input has ended."""
+        self.shed.number[fields.BUFFER] = math.inf
 
-    def go_on(self) -> None:
-        """Something may come after all."""
-        self.shed.number[places.BUFFER] = self._buffer
+    def restore_buffer_limit(self) -> None:
+        """Drop events for a full buffer again: more input may follow."""
+        self.shed.number[fields.BUFFER] = self._buffer
 
     # ---- each Δ
 
     def adapt(self, now: int, wanted: float | None = None) -> None:
-        """An interval is over: set everything for the next.
+        """End the interval, and set everything for the next one.
 
-        `wanted` is the share of the whole join's results that somebody hopes for.
+        Parameters
+        ----------
+        now
+            Event time.
+        wanted
+            Share of the whole join's results that the goal asks for; None: no goal.
         """
-        if self._since == BEFORE:
-            self._since = now - self.every
-        span = max(1, now - self._since)
-        self._remember(now)
-        if isinstance(self.asked, RandomDrop):
-            window = self._window(let_in=True)
-            self.learning.close(0.5 ** (4 * span / max(*self._lengths, 1)), window)
+        self.load.begin_at(now - self.every)
+        span = max(1, now - self.load.since)
+        self.load.record_history(now)
+        if self.shedding.sample_rate > 0.0:
+            window = self.load.window_sizes(admitted=True)
+            self.learning.close(0.5 ** (4 * span / self._longest), window)
             if self._has_to_decide(now, span):
-                self._set(now, span, wanted)
-        self._since = now
-        self._backlog = self.backlog(now)
-        self.shed.number[places.WORK] = 0.0
-        self._pushed[:] = 0
-        self._dropped = self.shed.dropped.copy()
-        self._thinned = self.shed.thinned.copy()
-        self._compared = int(self.shed.ctl[places.COMPARED])
-        self._tell(now)
+                self._decide(now, span, wanted)
+        self.load.next_interval(now)
+        self._update_short_cut(now)
 
     def _has_to_decide(self, now: int, span: int) -> bool:
-        """Deciding takes milliseconds: not where intervals are replayed in less, with ease."""
-        busy = float(self.shed.number[places.WORK]) + self.backlog(now)
-        return self._given is not None or self.throttle.z < 1.0 or busy > _BUSY * span
+        """Return whether something must be left out, or may no longer be.
 
-    def backlog(self, now: int) -> float:
-        """How long the work that waits will take."""
-        return max(0.0, float(self.shed.number[places.FREE_AT]) - now)
-
-    def _load(self, now: int, span: int) -> Load:
-        pushed = int((self._pushed - (self.shed.thinned - self._thinned)).sum())
-        let_in = pushed - int((self.shed.dropped - self._dropped).sum())
-        work, backlog = float(self.shed.number[places.WORK]), self.backlog(now)
-        if work <= 0.0 or let_in == 0:
-            nothing_to_do = math.inf if backlog <= 0.0 else None
-            return Load(pushed, float(let_in), 0.0, nothing_to_do, backlog / span)
-        each = work / let_in
-        consumed = let_in - (backlog - self._backlog) / each
-        compared = int(self.shed.ctl[places.COMPARED]) - self._compared
-        possible = None
-        if compared > 0 and self.full_cost > 0.0:
-            possible = compared / work / (self._bias * self.full_cost)
-        return Load(pushed, consumed, backlog / each, possible, backlog / span)
-
-    def _correct(self, span: int, known: HarvestModel) -> None:
-        """Learn by how much the cost of settings is mistaken: what was done by what was expected.
-
-        Expected with what is known now, so that a change of rates is no mistake.
+        A decision takes milliseconds: it is skipped where intervals are replayed in less than that.
         """
-        compared = int(self.shed.ctl[places.COMPARED]) - self._compared
-        whole = setting.cost(setting.full(known), known)
-        expected = whole
-        if self.is_shedding:
-            sample = self._sample
-            harvested = setting.cost(self._counts, known, self.shed.share)
-            expected = (1.0 - sample) * harvested + sample * self.throttle.z * whole
-        if compared > 0 and expected > 0.0:
-            seen = min(max(compared / span / expected, 1 / _MOST_BIAS), _MOST_BIAS)
-            self._bias *= (seen / self._bias) ** _LEARN_BIAS
+        is_fixed = self.shedding.fixed_fraction is not None
+        return is_fixed or self.throttle.z < 1.0 or self.load.is_busy(now, span)
 
-    def _remember(self, now: int) -> None:
-        left_out = self.shed.dropped - self._dropped + self.shed.thinned - self._thinned
-        let_in = self._pushed - left_out
-        for s, past in enumerate(self._history):
-            past.append([now, int(self._pushed[s]), int(let_in[s])])
-            while len(past) > 1 and past[0][0] <= now - self._lengths[s]:
-                past.pop(0)
-
-    def _window(self, let_in: bool) -> F64:
-        """How many events of each stream there are in its window."""
-        column = 2 if let_in else 1
-        return np.array([float(sum(entry[column] for entry in past)) for past in self._history])
-
-    # ---- what is left out
-
-    def _set(self, now: int, span: int, wanted: float | None) -> None:
-        drops = not isinstance(self.asked, Harvest)
-        window, rate = self._window(let_in=not drops), self._pushed / span
-        known = self.model(rate, window)
-        if not drops:
-            self._correct(span, known)
-        if self._ways.any_order:
-            before = self.orders
-            self.orders = self.learning.orders(before, self._ways.tied, window)
-            if self.orders != before:
-                self._set_lookups()
-                known = self.model(rate, window)
-        self.full_cost = setting.cost(setting.full(known), known)
-        if self._given is None:
-            # RandomDrop is static: dropped events are missing from the windows for as long as
-            # these are, and a throttle that answers to what waits would swing
-            load = self._load(now, span)
-            self.throttle.adapt(load._replace(waiting=0.0) if drops else load)
+    def _decide(self, now: int, span: int, wanted: float | None) -> None:
+        policy = self._policy
+        window = self.load.window_sizes(admitted=not policy.plans_with_dropped_events)
+        rate = self.load.rate(span)
+        known = self._costs.model(rate, window)
+        policy.learn_bias(self.load.comparisons, span, self.throttle.z, known)
+        if self._orders.adapt(self.learning, window):
+            known = self._costs.model(rate, window)
+        self.full_cost = harvest_search.cost(harvest_search.full(known), known)
+        if self.shedding.fixed_fraction is None:
+            load = self.load.load(now, span, policy.bias * self.full_cost)
+            self.throttle.adapt(policy.throttle_load(load))
         z = self.throttle.z
-        self.kept = 1.0
-        self.cpu_needed = None if wanted is None else 1.0
-        self._set_shredding(z, known)
-        if drops:
-            self._set_shares(z, rate, known)
-            return
-        self.shed.ctl[places.SHEDDING] = z < 1.0
-        if z < 1.0:
-            # a throttle that is found knows of the bias already
-            asked = z if self._given is None else min(1.0, z / self._bias)
-            self._counts, self.shed.share[:], harvested = self._harvest(asked, known)
-            sample, (first, later) = self._sample, self._shredded
-            self.kept = (1 - sample) * harvested + sample * first * later ** (len(rate) - 2)
-            for i, order in enumerate(self.orders):
-                for j, s in enumerate(order):
-                    best = setting.ranking(self.learning.scores(i, s))
-                    self.look_at(i, s, best[: self._counts[i, j]].tolist())
-            if wanted is not None and self.kept < wanted:
-                self.cpu_needed = self._fraction_for(wanted, known) / z
+        self._sampling.limit(z, known, self.full_cost)
+        self._expected = policy.apply(z, Situation(rate, known, self.full_cost, wanted))
 
-    @property
-    def _sample(self) -> float:
-        return float(self.shed.number[places.SAMPLE])
+    def _update_short_cut(self, now: int | None = None) -> None:
+        """Let the join take its short cut while nothing is shed, charged or evicted."""
+        is_full = now is not None and self.load.is_full(now)
+        is_idle = self.uses_measured_load and self.eviction is None
+        is_idle = is_idle and not is_full and self.throttle.z >= 1.0
+        self.shed.ctl[fields.IDLE] = self._paths.short_cut and is_idle
 
-    @property
-    def _shredded(self) -> tuple[float, float]:
-        """Share of the first and of later windows that events in the sample look at."""
-        number = self.shed.number
-        return float(number[places.FIRST_FRACTION]), float(number[places.LATER_FRACTION])
-
-    def _set_shredding(self, z: float, known: HarvestModel) -> None:
-        """An event in the sample does z of the work: of the first step, or of all alike."""
-        first, later = z, 1.0
-        if not self._as_printed and z < 1.0:
-            first = later = setting.shred_fraction(known, z * self.full_cost)
-        self.shed.number[[places.FIRST_FRACTION, places.LATER_FRACTION]] = first, later
-
-    def _harvest(self, z: float, known: HarvestModel) -> tuple[I64, F64, float]:
-        """The setting for z, the share of events it is for, and of the results it makes."""
-        assert isinstance(self.asked, Harvest)
-        budget, shares = z * self.full_cost, np.ones(len(known.rate))
-        counts = setting.choose(known, budget, self.asked.search, self.asked.metric)
-        if self.asked.search == "better":
-            counts, shares = setting.with_shares(counts, known, budget)
-        made = setting.output(counts, known, shares)
-        return counts, shares, _ratio(made, setting.output(setting.full(known), known))
-
-    def _fraction_for(self, wanted: float, known: HarvestModel) -> float:
-        """The smallest z that makes so large a share of the results."""
-        low, high = self.throttle.z, 1.0
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            if self._harvest(middle, known)[2] >= wanted:
-                high = middle
-            else:
-                low = middle
-        return high
-
-    def model(self, rate: F64, window: F64) -> HarvestModel:
-        """What is known of cost and output, in the present orders."""
-        learning, streams = self.learning, range(len(self.orders))
-        which = [places.FIRST] + [places.LATER] * (len(self.orders) - 2)
-        steps = [list(zip(which, self.orders[i], strict=True)) for i in streams]
-        candidates = [[learning.candidates(w, i, s, window) for w, s in steps[i]] for i in streams]
-        return setting.model(
-            rate,
-            candidates,
-            [[learning.matches(w, i, s, window) for w, s in steps[i]] for i in streams],
-            [[learning.scores(i, s) for s in self.orders[i]] for i in streams],
-            [[learning.pass_scores(i, s, w) for w, s in steps[i]] for i in streams],
-            **self._costs(candidates, window),
-        )
-
-    def _costs(self, candidates: list[list[float]], window: F64) -> dict[str, list[list[float]]]:
-        """What a step costs, by how the join finds candidates.
-
-        A nested loop looks at all events of a basic window. A hash finds those with the right key,
-        a bisection in each sorted basic window those that are near enough: both are where partners
-        are. Counting them costs the same for all of a window as for part of it.
-        """
-        ways, n = self._ways, self.shed.n
-        bisect = 2.0 * np.log2(window / n + 1.0)
-        costs: dict[str, list[list[float]]] = {"entry": [], "each": [], "near": []}
-        for i, order in enumerate(self.orders):
-            rows: dict[str, list[float]] = {name: [] for name in costs}
-            bound = [i]
-            for c, s in zip(candidates[i], order, strict=True):
-                counted, hashed = ways.counted[i, s], ways.lookup[i, s]
-                by_value = ways.linked[bound, s].any()
-                bound.append(s)
-                rows["entry"].append(float(hashed + counted))
-                rows["each"].append(
-                    0.0 if counted or hashed else bisect[s] if by_value else c / n[s]
-                )
-                rows["near"].append(c if (hashed or by_value) and not counted else 0.0)
-            for name, row in rows.items():
-                costs[name].append(row)
-        return costs
-
-    def _set_lookups(self) -> None:
-        for i, order in enumerate(self.orders):
-            self.shed.lookup[i] = self._ways.lookup[i, order]
-
-    def look_at(self, start: int, stream: int, ages: Sequence[int]) -> None:
-        """Let events of `start` look only at these basic windows of `stream`, by age."""
-        shed, step = self.shed, self.orders[start].index(stream)
-        stretches = _stretches(sorted(ages))
-        shed.n_segments[start, step] = len(stretches)
-        for k, (first, last) in enumerate(stretches):
-            is_last = last == shed.n[stream] - 1
-            end = self._lengths[stream] if is_last else (last + 1) * shed.basic[stream] - 1
-            shed.segment[start, step, 2 * k : 2 * k + 2] = first * shed.basic[stream], end
-
-    def looked_at(self, start: int, stream: int) -> F64:
-        """Which share of the events of `start` looks at each basic window of `stream`, by age."""
-        shed, step = self.shed, self.orders[start].index(stream)
-        seen = np.zeros(int(shed.n[stream]))
-        if not self.is_shedding:
-            return seen + 1.0
-        for k in range(shed.n_segments[start, step]):
-            first, last = shed.segment[start, step, 2 * k : 2 * k + 2] // shed.basic[stream]
-            seen[first : last + 1] = shed.share[start]
-        return seen
-
-    def _set_shares(self, z: float, rate: F64, known: HarvestModel) -> None:
-        m = len(rate)
-        keep, log_keep, gradient = np.ones(m), np.zeros(m), np.zeros(m)
-        if z < 1.0:
-            drop_rates.best_shares(
-                z * self.full_cost, rate, np.array(self.orders), known.each * known.n + known.near,
-                known.matches, keep, log_keep, gradient,
-            )  # fmt: skip
-        self.shed.keep[:] = keep
-        self.kept = float(keep.prod())
-
-    @property
-    def memory(self) -> int | None:
-        """Most bytes of events in the windows."""
-        return self.asked.memory_bytes if isinstance(self.asked, Harvest) else None
-
-    def ages_kept(self, size: list[F64]) -> list[int]:
-        """How many basic windows of each stream stay, given their bytes by age.
-
-        What came in the last Δ will come in the next one too, and has to fit.
-        """
-        assert self.memory is not None
-        streams = range(len(size))
-        worth = [self.shed.joined[:, s].sum(axis=0) * self._is_used(s) for s in streams]
-        if not any(w.any() for w in worth):
-            # Nothing was found yet: partners may be older than what all windows can hold together.
-            # One stream gives way to the others, and each in its turn.
-            first = self._since // max(*self._lengths, 1)
-            worth = [np.full(len(w), float((s + first) % len(size))) for s, w in enumerate(worth)]
-        coming = [
-            sizes[: -(-self.every // int(self.shed.basic[s]))] for s, sizes in enumerate(size)
-        ]
-        spare = min(sum(float(sizes.sum()) for sizes in coming), self.memory / 2)
-        return ages_kept(size, worth, self.memory - spare)
-
-    def _is_used(self, stream: int) -> NDArray[np.bool_]:
-        """Which basic windows of `stream` somebody looks at."""
-        used = np.zeros(self.shed.joined.shape[2], bool)
-        for i, order in enumerate(self.orders):
-            for j in (j for j, s in enumerate(order) if s == stream):
-                for k in range(self.shed.n_segments[i, j]):
-                    first, last = self.shed.segment[i, j, 2 * k : 2 * k + 2]
-                    basic = self.shed.basic[stream]
-                    used[first // basic : last // basic + 1] = True
-        return used if self.is_shedding else np.ones_like(used)
-
-    def _tell(self, now: int | None = None) -> None:
-        """Let the join take its short cut when nothing is shed or charged."""
-        full = now is not None and self.backlog(now) > self.shed.number[places.BUFFER]
-        sheds = self.throttle.z < 1.0
-        free = self.is_told and self.memory is None and not full and not sheds
-        self.shed.ctl[places.IDLE] = self._ways.short_cut and free
-
-    # ---- as data
+    # ---- snapshot
 
     def state(self) -> dict[str, Any]:
-        """All it would need to go on elsewhere."""
-        shed = self.shed
+        """Return plain data to continue from."""
         return {
-            "kind": type(self.asked).__name__,
-            "basic": shed.basic.tolist(),
+            "kind": type(self.shedding).__name__,
+            "basic": self.shed.basic.tolist(),
             "z": self.throttle.z,
             "orders": self.orders,
-            **{name: getattr(shed, name).tolist() for name in LASTING},
-            "learnt": self.learning.state(),
-            "interval": [self._since, self._backlog, self._pushed.tolist(), self._compared],
-            "before": [self._dropped.tolist(), self._thinned.tolist()],
-            "history": self._history,
-            "counts": self._counts.tolist(),
-            "bias": self._bias,
-            "expected": [self.full_cost, self.kept, self.cpu_needed],
+            "kernel": {name: getattr(self.shed, name).tolist() for name in SAVED_FIELDS},
+            "learning": self.learning.state(),
+            "load": self.load.state(),
+            "policy": self._policy.state(),
+            "full_cost": self.full_cost,
+            "expected": list(self._expected),
         }
 
     def fits(self, state: dict[str, Any] | None) -> bool:
-        """Whether this is the state of the same kind of shedding with the same basic windows."""
+        """Return whether `state` is of the same kind of shedding with the same basic windows."""
         return (
             state is not None
-            and state["kind"] == type(self.asked).__name__
+            and state["kind"] == type(self.shedding).__name__
             and state["basic"] == self.shed.basic.tolist()
-            and len(state["learnt"]["lags"]) == self.shed.lags.size
+            and len(state["learning"]["lags"]) == self.shed.lags.size
         )
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
-        shed = self.shed
-        self.throttle.z = state["z"] if self._given is None else self._given
-        self.orders = [list(order) for order in state["orders"]]
-        self._set_lookups()
-        own = [places.SAMPLE, places.BUFFER, places.COMPARISON]  # as it is asked for now
-        asked = shed.number[own].copy()
-        for name in LASTING:
-            getattr(shed, name)[...] = state[name]
-        shed.number[own] = asked
-        self.learning.resume(state["learnt"])
-        self._since, self._backlog, pushed, self._compared = state["interval"]
-        self._pushed[:] = pushed
-        self._dropped, self._thinned = (np.array(counts) for counts in state["before"])
-        self._told = shed.dropped + shed.thinned
-        self._history = state["history"]
-        self._counts = np.array(state["counts"])
-        self._bias = state["bias"]
-        self.full_cost, self.kept, self.cpu_needed = state["expected"]
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0.0 else 1.0
-
-
-def _stretches(chosen: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbours in one: [0, 1, 4] is 0 to 1 and 4 to 4."""
-    found: list[tuple[int, int]] = []
-    for k in chosen:
-        if found and found[-1][1] == k - 1:
-            found[-1] = (found[-1][0], k)
-        else:
-            found.append((k, k))
-    return found
+        """Continue from `state`; the options may have changed."""
+        shed, fixed = self.shed, self.shedding.fixed_fraction
+        self.throttle.z = state["z"] if fixed is None else fixed
+        self._orders.set(state["orders"])
+        options = shed.number[_OPTIONS].copy()
+        for name in SAVED_FIELDS:
+            getattr(shed, name)[...] = state["kernel"][name]
+        shed.number[_OPTIONS] = options
+        self.learning.resume(state["learning"])
+        self.load.resume(state["load"])
+        self._policy.resume(state["policy"])
+        self._reported = shed.dropped + shed.thinned
+        self.full_cost = state["full_cost"]
+        self._expected = Expectation(*state["expected"])

@@ -42,7 +42,7 @@ from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.processor import GatherProcessor, ShardProcessor
 from slackwater.spark.session import cores_of
 from slackwater.spark.unpack import KIND, TAGS, Unpack
-from slackwater.windows.slots import Plan
+from slackwater.windows.slots import SlotPlan
 
 AtEnd = Literal["hold", "flush"]
 
@@ -375,7 +375,7 @@ def _result_fields(job: Job, frames: Sequence[DataFrame]) -> list[StructField]:
     if isinstance(query, WindowQuery):
         known = {field.name: field.dataType for field in frames[0].schema.fields}
         fields += [StructField(name, known[name]) for name in query.by]
-        for column in Plan(query.select, job.schemas[0], query.names[0]).columns:
+        for column in SlotPlan(query.select, job.schemas[0], query.names[0]).columns:
             kept = column.aggregate.function in ("first", "last", "min", "max")
             kind = known[str(column.aggregate.column)] if kept else from_arrow_type(column.type)
             fields.append(StructField(column.name, kind))

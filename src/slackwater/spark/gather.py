@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from slackwater.compensation.compensator import Compensator
 from slackwater.compensation.tally import Tally, added_up
-from slackwater.compensation.tally_codec import Packing
+from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
-from slackwater.engine.aggregate import Partial, packing_for, result_schema, rows_table
+from slackwater.engine.aggregate import Partial, codec_for, result_schema, rows_table
 from slackwater.engine.snapshot import check_same, framed, sections
 from slackwater.metrics import picture
 from slackwater.query.aggregate import AggregateQuery
@@ -31,14 +31,14 @@ Place = tuple[int, bool, int]  # instant, told and not closed, start
 
 def partials_bytes(job: Job, partials: Sequence[Partial]) -> bytes:
     """What a shard has to say."""
-    _, _, packing = _parts(job)
+    _, _, codec = _parts(job)
     return to_ipc(
         pa.table(
             {
                 "instant": [partial.instant for partial in partials],
                 "is_told": [not partial.is_closed for partial in partials],
                 "start": [partial.start for partial in partials],
-                "tally": [json.dumps(packing.pack(partial.tally)) for partial in partials],
+                "tally": [json.dumps(codec.encode(partial.tally)) for partial in partials],
             }
         )  # fmt: skip
     )
@@ -49,8 +49,8 @@ class Gathered:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._query, values, self._packing = _parts(job)
-        self._compensator = Compensator(self._query, values, self._packing)
+        self._query, values, self._codec = _parts(job)
+        self._compensator = Compensator(self._query, values, self._codec)
         self._produced = 0
 
     def blobs(self, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
@@ -68,7 +68,7 @@ class Gathered:
         for place in sorted(by_place):
             _, is_told, start = place
             tally = self._added_up(by_place[place])
-            say = self._compensator.tell if is_told else self._compensator.close
+            say = self._compensator.report_early if is_told else self._compensator.close
             told += say(start, tally)
         self._produced += len(told)
         schema = result_schema(self._query, self._job.schemas)
@@ -81,7 +81,7 @@ class Gathered:
 
     def _added_up(self, texts: Iterable[str]) -> Tally:
         """The tallies of all shards as one, whichever came first: floats mind the order."""
-        return added_up([self._packing.unpack(json.loads(text)) for text in sorted(texts)])
+        return added_up([self._codec.decode(json.loads(text)) for text in sorted(texts)])
 
     def _with_told(self, sketch: bytes, results: pa.Table) -> bytes:
         """The sketch of a shard with what all shards told together."""
@@ -132,8 +132,8 @@ def _read(data: bytes, by_place: dict[Place, list[str]]) -> None:
         by_place.setdefault((instant, is_told, start), []).append(tally)
 
 
-def _parts(job: Job) -> tuple[AggregateQuery, Values, Packing]:
+def _parts(job: Job) -> tuple[AggregateQuery, Values, TallyCodec]:
     """What a compensator is made of."""
     assert isinstance(job.query, AggregateQuery)
     values = Values(job.query, job.schemas)
-    return job.query, values, packing_for(job.query, job.schemas, values)
+    return job.query, values, codec_for(job.query, job.schemas, values)

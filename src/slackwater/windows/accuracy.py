@@ -1,9 +1,9 @@
 """How wrong the aggregates of windows were, because of the events that were dropped.
 
-Time is cut into bins; each has the count, sum, sum of squares, smallest and largest value of what
-left in time and of what was dropped. From them follow the aggregates of a window as it was emitted,
-and as it would have been with everything: the relative error of the window. A window is judged when
-the heartbeat is so far beyond its end that no event was ever that late.
+Time is cut into bins; each has the count, sum, sum of squares, smallest and largest value of the
+events that left in time and of those that were dropped. From them follow the aggregates of a window
+as it was emitted, and as it would have been with all events: the relative error of the window. It
+is computed when the heartbeat is so far beyond the window's end that no event was ever that late.
 """
 
 from __future__ import annotations
@@ -21,40 +21,42 @@ _MOST_EMPTY = 10_000  # bins
 _EMPTY = np.array([0.0, 0.0, 0.0, np.inf, -np.inf])
 
 
-class Watched(NamedTuple):
-    """An aggregate whose error counts: a function, and which column of the values it is of."""
+class MeasuredAggregate(NamedTuple):
+    """An aggregate whose error is measured: a function, and its column of the values."""
 
     function: str
     column: int
 
 
-class Errors:
-    """The bins that matter still, oldest first.
+class WindowAccuracy:
+    """Measures the errors of windows; keeps the bins of windows that are not settled.
 
     Parameters
     ----------
-    watched
-        The aggregates; the error of a window is that of the worst of them.
+    aggregates
+        The error of a window is the largest one of these.
     width
-        Of a bin.
+        Length of a bin.
     bins
-        How many of them a window has.
+        Number of bins in a window.
     open_end
         Whether a bin contains its beginning and not its end.
     """
 
-    def __init__(self, watched: Sequence[Watched], width: int, bins: int, open_end: bool) -> None:
+    def __init__(
+        self, aggregates: Sequence[MeasuredAggregate], width: int, bins: int, open_end: bool
+    ) -> None:
         self._shut = 1 - open_end
-        self._watched = watched
+        self._aggregates = aggregates
         self._width = width
         self._bins = bins
-        columns = max(w.column for w in watched) + 1
+        columns = max(a.column for a in aggregates) + 1
         self._first = 0  # number of the first bin
         self._kept: F64 = np.empty((0, columns, _KINDS))
         self._dropped: F64 = np.empty((0, columns, _KINDS))
 
     def add(self, ts: I64, values: F64, is_dropped: np.ndarray) -> None:
-        """Take in events by time; `values` has a row for each column, NaN where it is null."""
+        """Add events by time; `values` has a row for each column, NaN where it is null."""
         if len(ts) == 0:
             return
         number = (ts - self._shut) // self._width
@@ -72,7 +74,7 @@ class Errors:
                 np.maximum.at(into[:, column, _MAX], place, value)
 
     def settled(self, until: int) -> F64:
-        """The errors of the windows that end at or before `until` and were not asked for before."""
+        """Return the errors of the windows that end by `until` and were not returned before."""
         n = min(len(self._kept), until // self._width - self._first)
         errors = [self._error(end) for end in range(self._bins, n + 1)]
         gone = max(0, n - self._bins + 1)
@@ -81,19 +83,19 @@ class Errors:
         return np.array([e for e in errors if e is not None])
 
     def _error(self, end: int) -> float | None:
-        """That of the window of the bins before `end`; None: nothing was emitted."""
+        """Return the error of the window of the bins before `end`; None: it was empty."""
         inside = slice(end - self._bins, end)
         kept, dropped = _whole(self._kept[inside]), _whole(self._dropped[inside])
         both = _together(kept, dropped)
         if not kept[:, _COUNT].any():
             return None
-        return max(_relative(w, kept[w.column], both[w.column]) for w in self._watched)
+        return max(_relative(a, kept[a.column], both[a.column]) for a in self._aggregates)
 
     def _reach(self, low: int, high: int) -> None:
         if len(self._kept) == 0:
             self._first = max(low, self._first)
         more = max(0, high + 1 - self._first - len(self._kept))
-        if more > _MOST_EMPTY + 4 * self._bins:  # a hole: the windows before it are not judged
+        if more > _MOST_EMPTY + 4 * self._bins:  # a gap: windows before it are not measured
             self._first, more = high - 2 * self._bins, 2 * self._bins + 1
             self._kept, self._dropped = self._kept[:0], self._dropped[:0]
         if more:
@@ -102,7 +104,7 @@ class Errors:
             self._dropped = np.concatenate([self._dropped, np.broadcast_to(_EMPTY, shape)])
 
     def state(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Return plain data to continue from."""
         return {
             "first": self._first,
             "kept": self._kept.tolist(),
@@ -110,7 +112,7 @@ class Errors:
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Continue from `state`."""
         shape = (-1, *self._kept.shape[1:])
         self._first = state["first"]
         self._kept = np.array(state["kept"], np.float64).reshape(shape)
@@ -118,7 +120,7 @@ class Errors:
 
 
 def _whole(bins: F64) -> F64:
-    """Several bins as one."""
+    """Return several bins as one."""
     summed = bins[:, :, :_MIN].sum(axis=0)
     least, most = bins[:, :, _MIN].min(axis=0), bins[:, :, _MAX].max(axis=0)
     return np.concatenate([summed, least[:, None], most[:, None]], axis=1)
@@ -128,8 +130,8 @@ def _together(kept: F64, dropped: F64) -> F64:
     return _whole(np.stack([kept, dropped]))
 
 
-def _relative(watched: Watched, kept: F64, both: F64) -> float:
-    got, wanted = _value(watched.function, kept), _value(watched.function, both)
+def _relative(aggregate: MeasuredAggregate, kept: F64, both: F64) -> float:
+    got, wanted = _value(aggregate.function, kept), _value(aggregate.function, both)
     if got == wanted:
         return 0.0
     return abs(got - wanted) / abs(wanted) if wanted else np.inf

@@ -1,7 +1,7 @@
 """From aggregates to slots, which kernels fill, and from filled slots to columns of results.
 
 A slot is one running number of one column: a count, a sum, a smallest value. An average needs two
-slots, a count and a sum; several aggregates of a column share theirs.
+slots, a count and a sum; several aggregates of a column share them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from slackwater.kernels import stacks as kernels
 from slackwater.kernels.records import F64, I64, Aggregated, Arrivals, Slots
 from slackwater.query.functions import Aggregate
 
-_MOST_COLUMNS = 62  # bits of the number that says which values are null
+_MOST_COLUMNS = 62  # bits of the number that marks null values
 _NUMBERS = ("sum", "avg", "stddev")  # need numbers; the others take times too
 
 
-class Value(NamedTuple):
+class ValueColumn(NamedTuple):
     """A column that is aggregated: where its values are in the log."""
 
     name: str
@@ -35,11 +35,11 @@ class Value(NamedTuple):
 
 class _Slot(NamedTuple):
     op: int
-    value: Value
+    value: ValueColumn
 
 
 @dataclass(frozen=True)
-class Column:
+class ResultColumn:
     """A column of the results, and the slots it is made of."""
 
     name: str
@@ -49,18 +49,18 @@ class Column:
     count: int  # the slot that counts its values, or -1
 
 
-class Plan:
-    """All aggregates of a query over a stream of a known schema."""
+class SlotPlan:
+    """The slots and result columns of a query over a stream of a known schema."""
 
     def __init__(self, select: Mapping[str, Aggregate], schema: pa.Schema, stream: str) -> None:
-        self._values: dict[str, Value] = {}
+        self._values: dict[str, ValueColumn] = {}
         self._slots: list[_Slot] = []
         self._schema, self._stream = schema, stream
         self.columns = [self._column(name, how) for name, how in select.items()]
 
-    def _column(self, name: str, how: Aggregate) -> Column:
+    def _column(self, name: str, how: Aggregate) -> ResultColumn:
         if how.column is None:
-            return Column(name, how, pa.int64(), -1, -1)
+            return ResultColumn(name, how, pa.int64(), -1, -1)
         if how.column not in self._schema.names:
             msg = (
                 f"{name} aggregates {how.column!r}, but stream {self._stream!r} has no such column;"
@@ -69,28 +69,28 @@ class Plan:
             raise QueryError(msg)
         kind = self._schema.field(how.column).type
         if how.function in ("first", "last"):
-            return Column(name, how, kind, -1, -1)
+            return ResultColumn(name, how, kind, -1, -1)
         value = self._value(how, kind)
         count = self._slot(kernels.COUNT, value)
         ints = not value.is_float
         match how.function:
             case "count":
-                return Column(name, how, pa.int64(), count, count)
+                return ResultColumn(name, how, pa.int64(), count, count)
             case "sum" | "avg":
                 slot = self._slot(kernels.SUM_INT if ints else kernels.SUM_FLOAT, value)
                 whole = pa.int64() if ints and how.function == "sum" else pa.float64()
-                return Column(name, how, whole, slot, count)
+                return ResultColumn(name, how, whole, slot, count)
             case "min":
                 slot = self._slot(kernels.MIN_INT if ints else kernels.MIN_FLOAT, value)
-                return Column(name, how, kind, slot, count)
+                return ResultColumn(name, how, kind, slot, count)
             case "max":
                 slot = self._slot(kernels.MAX_INT if ints else kernels.MAX_FLOAT, value)
-                return Column(name, how, kind, slot, count)
+                return ResultColumn(name, how, kind, slot, count)
             case _:
                 slot = self._slot(kernels.MOMENTS_INT if ints else kernels.MOMENTS_FLOAT, value)
-                return Column(name, how, pa.float64(), slot, count)
+                return ResultColumn(name, how, pa.float64(), slot, count)
 
-    def _value(self, how: Aggregate, kind: pa.DataType) -> Value:
+    def _value(self, how: Aggregate, kind: pa.DataType) -> ValueColumn:
         types = pa.types
         number = types.is_integer(kind) or types.is_floating(kind)
         is_time = types.is_temporal(kind) and not types.is_interval(kind)
@@ -107,11 +107,11 @@ class Plan:
             raise QueryError(msg)
         is_float = types.is_floating(kind)
         row = sum(v.is_float == is_float for v in self._values.values()) + (not is_float)
-        value = Value(str(how.column), is_float, row, len(self._values))
+        value = ValueColumn(str(how.column), is_float, row, len(self._values))
         self._values[value.name] = value
         return value
 
-    def _slot(self, op: int, value: Value) -> int:
+    def _slot(self, op: int, value: ValueColumn) -> int:
         slot = _Slot(op, value)
         if slot not in self._slots:
             self._slots.append(slot)
@@ -121,12 +121,12 @@ class Plan:
 
     @property
     def widths(self) -> dict[str, int]:
-        """Rows of `ints` (the first tells which values are null) and `floats`; no vectors."""
+        """Rows of `ints` (the first marks null values) and `floats`; no vectors."""
         floats = sum(value.is_float for value in self._values.values())
         return {"ints": 1 + len(self._values) - floats, "floats": floats, "vectors": 0}
 
     def read(self, stream: int) -> list[str]:  # noqa: ARG002  there is one
-        """The columns of the stream that results are made of."""
+        """Return the columns of the stream that results are computed from."""
         named = [c.aggregate.column for c in self.columns if c.aggregate.column is not None]
         return list(dict.fromkeys(named))
 
@@ -138,7 +138,7 @@ class Plan:
         floats: F64,
         vectors: F64,  # noqa: ARG002
     ) -> None:
-        """Write the values of `table` where kernels look for them."""
+        """Write the values of `table` to the arrays that kernels read."""
         ints[0] = 0
         for value in self._values.values():
             column = flat(table.column(value.name))
@@ -149,10 +149,10 @@ class Plan:
             target = floats if value.is_float else ints
             target[value.row] = _numbers(column, value.is_float)
 
-    def values(self, watched: Sequence[Aggregate], place: I64, records: Arrivals) -> F64:
-        """The values of events at these places of the log, one row per aggregate; NaN: null."""
-        rows = np.zeros((len(watched), len(place)))
-        for row, aggregate in zip(rows, watched, strict=True):
+    def values(self, aggregates: Sequence[Aggregate], place: I64, records: Arrivals) -> F64:
+        """Return the values of events at these places, one row per aggregate; NaN: null."""
+        rows = np.zeros((len(aggregates), len(place)))
+        for row, aggregate in zip(rows, aggregates, strict=True):
             if aggregate.column is None:
                 continue
             value = self._values[aggregate.column]
@@ -164,7 +164,7 @@ class Plan:
     # ---- for the kernel
 
     def slots(self) -> tuple[Slots, dict[str, int]]:
-        """The slots, and how many rows of running numbers they take."""
+        """Return the slots, and how many rows of running numbers they take."""
         rows = {"ints": 0, "floats": 0}
         row = []
         for op, _ in self._slots:
@@ -182,13 +182,13 @@ class Plan:
     # ---- results
 
     def reads_rows(self, which: str) -> bool:
-        """Whether results need the ``"first"`` or ``"last"`` events of windows themselves."""
+        """Return whether results need the ``"first"`` or ``"last"`` rows of windows."""
         return any(column.aggregate.function == which for column in self.columns)
 
     def column(
-        self, column: Column, found: Aggregated, members: Mapping[str, pa.Table]
+        self, column: ResultColumn, found: Aggregated, members: Mapping[str, pa.Table]
     ) -> pa.Array | pa.ChunkedArray:
-        """A column of results; `members` has first and last events, where they are needed."""
+        """Return a column of results; `members` has first and last rows, where needed."""
         how = column.aggregate.function
         if how in ("first", "last"):
             return members[how].column(column.aggregate.column)
@@ -222,7 +222,7 @@ def _numbers(column: pa.Array, is_float: bool) -> np.ndarray:
 
 
 def _typed(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Whole numbers as what they were."""
+    """Return integers in their original type."""
     if pa.types.is_temporal(kind):
         raw = values if kind.bit_width == 64 else values.cast(pa.int32())
         return raw.view(kind)

@@ -1,4 +1,4 @@
-"""The windows of one shard behind `process`: released events in, aggregates out."""
+"""The windows of one shard: released events in, aggregates out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from slackwater.kernels.records import (
 )
 from slackwater.query.window import WindowQuery
 from slackwater.query.windows import Tuples
-from slackwater.windows.slots import Plan
+from slackwater.windows.slots import SlotPlan
 
 _RESULTS_AT_ONCE = 2**16
 _FEWEST_GROUPS = 64
@@ -31,17 +31,17 @@ _LEAST_ROOM = 1024
 
 
 class AggregateState(NamedTuple):
-    """The clock, the next end of a window, and how many events each group has seen."""
+    """The clock, the next end of a window, and how many events each group has had."""
 
     clock: int
     next_end: int
-    seen: list[list[int]]  # (which of the kept events is one of the group, how many)
+    counts: list[list[int]]  # (which of the kept events is one of the group, how many)
 
 
 class WindowAggregate:
     """Windows of `query` over the events of `log`."""
 
-    def __init__(self, query: WindowQuery, plan: Plan, log: Log) -> None:
+    def __init__(self, query: WindowQuery, plan: SlotPlan, log: Log) -> None:
         self._log = log
         self._plan = plan
         self._slots, self._rows = plan.slots()
@@ -67,7 +67,7 @@ class WindowAggregate:
     # ---- work
 
     def process(self, released: Released) -> Generator[Aggregated, None, Late]:
-        """Take in what was released; yields aggregates.
+        """Process released events; yield aggregates.
 
         Returns which events were late.
         """
@@ -88,7 +88,7 @@ class WindowAggregate:
         return Late(*(column[: ctl[kernels.N_LATE]].copy() for column in late))
 
     def close(self) -> Iterator[Aggregated]:
-        """End of input: windows that have events end."""
+        """End the windows that have events: the input has ended."""
         ctl = self._ctl
         ctl[kernels.N_FOUND] = 0
         if ctl[kernels.SLIDE] == 0:
@@ -113,7 +113,7 @@ class WindowAggregate:
             yield found.take(slice(n))
 
     def _have_room(self, n: int) -> None:
-        """Room for results: some at once, and at least one for each group."""
+        """Make room for results: at least one for each group."""
         needed = max(min(n, _RESULTS_AT_ONCE), int(self._ctl[kernels.N_ACTIVE]), 1)
         if needed > len(self._found.ts):
             self._found = self._new_found(needed)
@@ -132,7 +132,7 @@ class WindowAggregate:
             self._repack(2 * size)
 
     def _repack(self, n_groups: int) -> None:
-        """Side by side, each group in a ring it fits in, and as much free space again."""
+        """Put each group into a ring that it fits in, with as much free space again."""
         old = self._groups
         n = len(old.place)
         sizes = np.zeros(n_groups, np.int64)
@@ -182,17 +182,17 @@ class WindowAggregate:
             entry=old.entry, int_suffix=old.int_suffix, float_suffix=old.float_suffix
         )
 
-    # ---- what is kept
+    # ---- snapshot
 
     def forget(self, heartbeat: int) -> None:
-        """Let go of events that no window reaches back to, in groups that are silent."""
+        """Forget events that no later window contains, in groups without new events."""
         length = self._ctl[kernels.RANGE]
         if length != NONE and self._ctl[kernels.SLIDE] == 0 and heartbeat > BEFORE:
             records = self._log.records()
             kernels.forget(heartbeat - length, self._ctl, self._slots, self._groups, records)
 
     def kept(self) -> tuple[I64, NDArray[np.bool_]]:
-        """The events in windows, group by group in order; and which are in the front stacks."""
+        """Return the events in windows, group by group in order; and which are in front stacks."""
         ring = self._groups.ring
         n = int((ring[:, stacks.TAIL] - ring[:, stacks.HEAD]).sum())
         events, is_front = np.empty(n, np.int64), np.empty(n, bool)
@@ -200,22 +200,22 @@ class WindowAggregate:
         return events[:n], is_front[:n]
 
     def state(self) -> AggregateState:
-        """All it would need to go on elsewhere, given the kept events."""
+        """Return what is needed to continue, beside the kept events."""
         ctl = self._ctl
-        seen: list[list[int]] = []
+        counts: list[list[int]] = []
         if ctl[kernels.EVERY] > 1:
             events, _ = self.kept()
             group = self._log.keys[events - self._log.base, 0]
             codes, firsts = np.unique(group, return_index=True)
             order = np.argsort(np.argsort(events))
-            seen = [
+            counts = [
                 [int(order[i]), int(self._groups.ring[code, stacks.SEEN])]
                 for code, i in zip(codes, firsts, strict=True)
             ]
-        return AggregateState(int(ctl[kernels.CLOCK]), int(ctl[kernels.NEXT_END]), seen)
+        return AggregateState(int(ctl[kernels.CLOCK]), int(ctl[kernels.NEXT_END]), counts)
 
     def resume(self, state: AggregateState, events: I64, is_front: NDArray[np.bool_]) -> None:
-        """Go on from `state` with the kept events, in arrival order."""
+        """Continue from `state` with the kept events, in arrival order."""
         ctl, log = self._ctl, self._log
         ctl[kernels.CLOCK], ctl[kernels.NEXT_END] = state.clock, state.next_end
         group = log.keys[events - log.base, 0]
@@ -225,10 +225,10 @@ class WindowAggregate:
             events[order], is_front[order], self._slots, self._groups, log.records(), ctl,
             group[order],
         )  # fmt: skip
-        for at, seen in state.seen:
-            self._groups.ring[group[at], stacks.SEEN] = seen
+        for at, count in state.counts:
+            self._groups.ring[group[at], stacks.SEEN] = count
 
 
 def _power_of_two(n: I64) -> Any:
-    """The next power of two, elementwise."""
+    """Return the next power of two, elementwise."""
     return 1 << np.ceil(np.log2(np.maximum(n, 1))).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What aggregates of joined windows cost, and what compensating them costs on top.
+"""What aggregates of joined windows cost, and the additional cost of compensation.
 
 Part of `slackwater bench core`. Two streams of 100,000 events a second and 100 keys, as in PECJ.
 """
@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from slackwater.compensation.compensator import Row
+from slackwater.compensation.compensator import ResultRow
 from slackwater.compensation.tally import Tally
 from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
@@ -27,7 +27,7 @@ _DELAY = 5_000  # µs
 
 
 class Aggregates:
-    """Windows of some length, ready to be timed with several estimators in turns."""
+    """Windows of some length, to be timed with several estimators."""
 
     def __init__(self, windows: int, length_ms: int, warm_up: int, seed: int) -> None:
         self.windows, self._length = windows, 1000 * length_ms
@@ -47,7 +47,7 @@ class Aggregates:
         )  # fmt: skip
 
     def run(self, compensate: Compensation | None) -> None:
-        """Time it once; `best` has the shortest time so far."""
+        """Time one run; `best` has the shortest time so far."""
         schemas = {name: table.schema for name, table in self._tables.items()}
         engine = AggregateEngine(self._query(compensate), schemas)
         engine.feed(self._warm_up)
@@ -56,26 +56,26 @@ class Aggregates:
         seconds = perf_counter() - begin
         self.best[compensate] = min(self.best.get(compensate, seconds), seconds)
 
-    def telling(self, compensate: Compensation) -> float:
-        """Seconds from a window's counts to what is told of it, at the deadline; the median."""
+    def report_seconds(self, compensate: Compensation) -> float:
+        """Return the seconds from a window's counts to its early result; the median."""
         schemas = {name: table.schema for name, table in self._tables.items()}
         engine = AggregateEngine(self._query(compensate), schemas)
         engine.feed(self._warm_up)
         assert engine.compensator is not None
-        tell, taken = engine.compensator.tell, []
+        report_early, taken = engine.compensator.report_early, []
 
-        def timed(start: int, tally: Tally) -> list[Row]:
+        def timed(start: int, tally: Tally) -> list[ResultRow]:
             begin = perf_counter()
-            rows = tell(start, tally)
+            rows = report_early(start, tally)
             taken.append(perf_counter() - begin)
             return rows
 
-        setattr(engine.compensator, "tell", timed)  # noqa: B010  a method, as far as mypy knows
+        setattr(engine.compensator, "report_early", timed)  # noqa: B010  a method for mypy
         engine.feed(self._timed)
         return float(np.median(taken))
 
-    def on_top(self, compensate: Compensation) -> float:
-        """Seconds per window that compensating costs."""
+    def extra_seconds(self, compensate: Compensation) -> float:
+        """Return the seconds per window that compensation costs."""
         return (self.best[compensate] - self.best[None]) / self.windows
 
 

@@ -322,10 +322,10 @@ def _compensated(setting: Setting) -> Iterator[Line]:
         slower = _round(aggregates.best["aema"] / aggregates.best[None])
         ceiling = setting.at_most(1.1)
         yield Line(f"{name}, AEMA: time", slower, "times", ceiling=ceiling)
-        told = _round(1000 * aggregates.telling("mlp"))
+        told = _round(1000 * aggregates.report_seconds("mlp"))
         yield Line(f"{name}, mlp: telling", told, "ms", ceiling=setting.at_most(0.2))
         for kind in ("mlp", "delays"):
-            more = _round(1000 * aggregates.on_top(kind))  # type: ignore[arg-type]
+            more = _round(1000 * aggregates.extra_seconds(kind))  # type: ignore[arg-type]
             yield Line(f"{name}, {kind}: a window", more, "ms")
 
 

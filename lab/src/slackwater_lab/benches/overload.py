@@ -1,9 +1,9 @@
 """More input than the machine can join, for real: `slackwater bench overload`.
 
-How fast the machine is is measured first; then the nonaligned streams of GrubJoin VI-B come so fast
-that the whole join would need three times what it can do. Load is the wall clock's: how long the
-join was busy with what came in a stretch of time. Figures differ from machine to machine and from
-run to run; what must hold is a comparison within one run.
+The speed of the machine is measured first; then the nonaligned streams of GrubJoin VI-B arrive so
+fast that the whole join would need three times its capacity. The load is measured with the wall
+clock: how long the join was busy with the input of an interval. Figures differ between machines and
+runs; the limits are on comparisons within one run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _START_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Setting:
-    """What a case is run with."""
+    """Options of a case."""
 
     seed: int
     quick: bool
@@ -51,13 +51,13 @@ class Setting:
         return 4 if self.quick else 70
 
     def at_least(self, floor: float) -> float | None:
-        """A limit, if there is enough data to measure against it."""
+        """Return the limit, if there is enough data to compare with it."""
         return None if self.quick else floor
 
     at_most = at_least
 
     def tables(self) -> dict[str, pa.Table]:
-        """Streams that ask for too much."""
+        """Return streams that overload the machine."""
         rate = 200.0 if self.quick else overloading_rate(self.seed)
         return Workload(rates=(rate,), seconds=self.seconds).tables(self.seed)
 
@@ -71,9 +71,9 @@ class Case:
 
 
 def overloading_rate(seed: int) -> float:
-    """Events per second and stream whose whole join would take three times the time there is.
+    """Return the events per second and stream whose whole join takes three times real time.
 
-    Measured at a rate of which the machine can do all; the work grows with its third power.
+    Measured at a rate that the machine can process; the work grows with its third power.
     """
     rate = 400.0
     query, tables = query_of(3, "off"), Workload(rates=(rate,), seconds=WARM_UP + 10).tables(seed)
@@ -92,13 +92,13 @@ def overloading_rate(seed: int) -> float:
 
 @dataclass(frozen=True)
 class Overloaded:
-    """How a run went."""
+    """Figures of a run."""
 
     output: float  # results per second after the warm-up
     backlog: float  # most seconds of work that waited after the warm-up
     growth: float  # of the memory of the process after the warm-up, as a share
     throttle: float
-    shed: float  # share of the events that were not let in
+    shed: float  # share of the events that were dropped
 
 
 def _embedded_run(shed: Shedding, tables: dict[str, pa.Table], quick: bool) -> Overloaded:
@@ -116,11 +116,11 @@ def _embedded_run(shed: Shedding, tables: dict[str, pa.Table], quick: bool) -> O
         before = engine.counters.produced
         with LoadMeter(engine):
             engine.feed(part)
-        told = engine.metrics().shedding
-        assert told is not None
+        shedding = engine.metrics().shedding
+        assert shedding is not None
         if second > warm:
             made += engine.counters.produced - before
-            backlogs.append(told.backlog / SECOND)
+            backlogs.append(shedding.backlog / SECOND)
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     metrics = engine.metrics()
     assert metrics.shedding is not None
@@ -200,8 +200,8 @@ def _spark_run(spark: SparkSession, shed: Shedding, folder: Path, setting: Setti
     writer = joined.writeStream.format("noop").trigger(availableNow=True)
     started = writer.option("checkpointLocation", str(setting.folder / f"state-{kind}")).start()
     started.awaitTermination()
-    told: list[Any] = [p.observedMetrics.get("slackwater") for p in started.recentProgress]
-    known = [row for row in told if row is not None and row["shards"]]
+    observed: list[Any] = [p.observedMetrics.get("slackwater") for p in started.recentProgress]
+    known = [row for row in observed if row is not None and row["shards"]]
     first = len(known) // 2
     made = known[-1]["produced"] - known[first]["produced"]
     seconds = max(1, (len(known) - 1 - first) * _SECONDS_PER_FILE)

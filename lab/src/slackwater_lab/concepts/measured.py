@@ -16,7 +16,7 @@ from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count
 from slackwater.query.goals import Deadline, Goal, InputQuantile, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
-from slackwater.query.shedding import Asked, Harvest, RandomDrop, TailDrop
+from slackwater.query.shedding import Harvest, RandomDrop, SheddingOption, TailDrop
 from slackwater.query.stream import Stream
 from slackwater.query.windows import Tumbling
 from slackwater.testing.workloads import drifting_streams, uniform_keys, zipf_streams
@@ -267,7 +267,7 @@ def shedding(seed: int, seconds: int, budgets: Sequence[int]) -> dict[str, list[
     """The share of the results by comparisons per second, for each way to leave something out."""
     tables = Workload(rates=(50.0,), seconds=seconds).tables(seed)
 
-    def told(shed: Asked) -> Metrics:
+    def told(shed: SheddingOption) -> Metrics:
         return query_of(3, shed).replay(tables).metrics
 
     whole = told("off").produced

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib.figure import Figure
 
-from slackwater.query.shedding import Asked, Harvest, RandomDrop
+from slackwater.query.shedding import Harvest, RandomDrop, SheddingOption
 from slackwater_lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
 from slackwater_lab.papers import harvest
 from slackwater_lab.papers.overload import NOISE, WARM_UP, Trace, Workload, query_of, run
@@ -60,7 +60,7 @@ class Lab:
         return Harvest(budget=self.budget, **(as_printed | options))  # type: ignore[arg-type]
 
     def mean(
-        self, work: Workload, shed: Asked, of: Callable[[Trace], float] = Trace.output
+        self, work: Workload, shed: SheddingOption, of: Callable[[Trace], float] = Trace.output
     ) -> float:
         """The mean over the seeds."""
         traces = [run(query_of(work.m, shed), tables) for tables in self.tables(work)]

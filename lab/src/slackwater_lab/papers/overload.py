@@ -18,7 +18,7 @@ from slackwater.engine.replay import recorded
 from slackwater.kernels.records import F64, I64
 from slackwater.query.goals import NoSlack
 from slackwater.query.join import JoinQuery, join
-from slackwater.query.shedding import Asked
+from slackwater.query.shedding import SheddingOption
 from slackwater.query.stream import Stream
 
 _DOMAIN = 1000.0  # D
@@ -40,7 +40,7 @@ class Workload:
     seconds: int = 60
 
     def brief(self) -> Workload:
-        """Little of it, to see whether something works."""
+        """Return a short version, for tests."""
         return replace(self, seconds=min(self.seconds, WARM_UP + 4))
 
     def tables(self, seed: int) -> dict[str, pa.Table]:
@@ -62,7 +62,7 @@ class Workload:
         return pa.table({"ts": ts, "x": noisy % _DOMAIN})
 
 
-def query_of(m: int, shed: Asked, window: str = "20 seconds") -> JoinQuery:
+def query_of(m: int, shed: SheddingOption, window: str = "20 seconds") -> JoinQuery:
     """The ε-join of `m` streams."""
     names = [f"s{i + 1}" for i in range(m)]
     near = " and ".join(f"abs({a}.x - {b}.x) <= 1" for a, b in combinations(names, 2))
@@ -100,7 +100,7 @@ class Trace:
 
 
 def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = None) -> Trace:
-    """Join; at the second `reset_at` the throttle is opened wholly."""
+    """Run the join; at the second `reset_at` the throttle is opened."""
     batch, _ = recorded(query, tables, None)
     engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
     arrival = batch.arrival
@@ -114,7 +114,7 @@ def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = No
         made_n += [made.n for made in output.made]
         rows.append((second, *_state(engine)))
         if second == reset_at and engine.shedder is not None:
-            engine.shedder.open()
+            engine.shedder.open_throttle()
     output = engine.flush()
     made_ts += [made.ts for made in output.made]
     made_n += [made.n for made in output.made]
@@ -128,10 +128,13 @@ def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = No
 
 def _state(engine: JoinEngine) -> Sequence[float]:
     metrics = engine.metrics()
-    told = metrics.shedding
-    if told is None:
+    shedding = metrics.shedding
+    if shedding is None:
         return 1.0, 0.0, 0.0, 0.0, metrics.arrivals
-    return told.throttle, told.backlog / SECOND, metrics.shed, told.comparisons, metrics.arrivals
+    return (
+        shedding.throttle, shedding.backlog / SECOND, metrics.shed, shedding.comparisons,
+        metrics.arrivals,
+    )  # fmt: skip
 
 
 def _by_second(total: F64) -> I64:

@@ -1,4 +1,4 @@
-"""How long intervals are wrong after the disorder has changed at a stroke."""
+"""How long intervals are wrong after a sudden change of the disorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from slackwater.kernels.records import F64
 from slackwater_lab.experiment import Column, Table
 from slackwater_lab.papers.pecj.data import MS, Dataset, Window
 from slackwater_lab.papers.pecj.promises import Promises
-from slackwater_lab.papers.pecj.runs import OURS, Disorder, Teller, crew, rehearse
+from slackwater_lab.papers.pecj.runs import (
+    OURS,
+    Disorder,
+    EstimatorRun,
+    estimator_group,
+    warm_up_on,
+)
 from slackwater_lab.papers.pecj.settings import Lab, Rows
 from slackwater_lab.plots import Panel
 
@@ -30,38 +36,38 @@ _BETWEEN = 20  # windows from one run to the next
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the windows after it: [run, window]."""
+    """The windows after a change: [run, window]."""
 
     inside: F64
     error: F64
 
 
 def changed(data: Dataset, after: int, runs: int, warm_up: int, seed: int) -> Change:
-    """Delays of up to `_BEFORE` ms, and all at once of up to `after` ms."""
+    """Delays of up to `_BEFORE` ms, then suddenly of up to `after` ms."""
     before, then = (Disorder(most * MS, _DEADLINE * MS) for most in (_BEFORE, after))
     rng = np.random.default_rng((seed, after))
     windows = cycle(data.windows)
-    team = crew([OURS], (0.95,), before.lag)
-    rehearse(team, islice(windows, warm_up), before, rng)
+    group = estimator_group([OURS], (0.95,), before.lag)
+    warm_up_on(group, islice(windows, warm_up), before, rng)
     found = []
     for _ in range(runs):
-        judge = deepcopy(team)
-        found.append(_follow(judge.tellers[0], islice(windows, _FOLLOWED), then, rng))
-        rehearse(team, islice(windows, _BETWEEN), before, rng)
+        judge = deepcopy(group)
+        found.append(_follow(judge.runs[0], islice(windows, _FOLLOWED), then, rng))
+        warm_up_on(group, islice(windows, _BETWEEN), before, rng)
     return Change(*np.array(found).transpose(2, 0, 1))
 
 
 def _follow(
-    teller: Teller, windows: Iterable[Window], disorder: Disorder, rng: np.random.Generator
+    estimator: EstimatorRun, windows: Iterable[Window], disorder: Disorder, rng: np.random.Generator
 ) -> list[tuple[float, float]]:
     """For each window whether the truth was inside, and the error."""
     found = []
     for window in windows:
         arrived = window.arrived(window.delays(disorder.most, rng), disorder.deadline)
-        told = teller.tell(arrived, window.whole)[0]
+        early = estimator.estimate(arrived, window.whole)[0]
         truth = float(window.truth[0])
-        inside = told.low is None or told.high is None or told.low <= truth <= told.high
-        found.append((float(inside), abs((told.value or 0.0) / truth - 1.0)))
+        inside = early.low is None or early.high is None or early.low <= truth <= early.high
+        found.append((float(inside), abs((early.value or 0.0) / truth - 1.0)))
     return found
 
 

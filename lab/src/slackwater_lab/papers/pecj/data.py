@@ -27,7 +27,7 @@ from slackwater.compensation.tally import Events, Tally
 from slackwater.errors import DataError
 from slackwater.kernels.records import F64, I64
 
-FOLDER = "SLACKWATER_PECJ"  # the variable that says where the real data is
+FOLDER = "SLACKWATER_PECJ"  # environment variable: the folder of the real data
 MS = 1000  # units
 LENGTH = 10_500  # of a window
 BURST = 500  # from one burst of events to the next

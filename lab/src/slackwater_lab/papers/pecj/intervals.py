@@ -1,9 +1,9 @@
-"""How often the truth is inside our intervals, and what is told where no result is there yet.
+"""How often the truth is inside our intervals, and the estimates of windows without a result yet.
 
-Of a window without any result at the deadline 0 is told, and its interval comes from the past of
-such windows. Which windows they are is known at the deadline, so they can be judged apart. Which
-windows will have results is not known: among those that do there are more surprises than among
-all, and intervals that are right for all miss more of them. Both ways to count are shown.
+The estimate of a window without any result at the deadline is 0, and its interval comes from past
+windows of this kind. Which windows they are is known at the deadline, so they can be judged apart.
+Which windows will have results is not known: among those that do there are more surprises than
+among all, and intervals that are right for all miss more of them. Both counts are shown.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _micro_row(query: Query, found: Judged, promises: Promises) -> list[Cell]:
 def _real_row(query: Query, found: Judged, confidence: float, promises: Promises) -> list[Cell]:
     """Windows are independent, but the draws of one window are not."""
     every = found.main.inside(confidence, query.aggregate)
-    some_there = found.main.told[OURS][:, COUNT] > 0.0
+    some_there = found.main.estimates[OURS][:, COUNT] > 0.0
     where = f"{query.name}, {found.data.name}, ω = {found.omega}"
     cells: list[Cell] = []
     for name, which in zip(_WINDOWS, (some_there, ~found.main.is_zero), strict=True):
@@ -119,8 +119,8 @@ def zeros(judged: Sequence[Judged]) -> list[Table]:
     """Windows without results, and those of which none was there at the deadline."""
     rows: Rows = []
     for found in judged:
-        zero, told = found.main.is_zero, found.main.told[OURS][:, COUNT]
-        nothing = told == 0.0
+        zero, estimates = found.main.is_zero, found.main.estimates[OURS][:, COUNT]
+        nothing = estimates == 0.0
         if not zero.any() and not nothing.any():
             continue
         inside, high = found.main.inside(0.95, COUNT), found.main.bounds[0.95][:, COUNT, 1]
@@ -128,7 +128,7 @@ def zeros(judged: Sequence[Judged]) -> list[Table]:
         draws = len(np.unique(found.main.draw))
         rows.append(((found.data.name, found.delta, found.omega), [
             len(found.data.windows), float(zero.sum()) / draws,
-            float(told[zero].max(initial=0.0)), float(nothing.sum()) / draws,
+            float(estimates[zero].max(initial=0.0)), float(nothing.sum()) / draws,
             float(late.sum()) / draws, _mean(high[nothing]), _mean(inside[nothing]),
             _mean(inside[late]),
         ]))  # fmt: skip

@@ -1,8 +1,8 @@
 """Eager and lazy joins (PECJ 6.5): what is done at the deadline, and what before it.
 
 A lazy join (PRJ) begins to count at the deadline. An eager one (SHJ) counts with every event, and
-at the deadline all is counted. Both have counted the same events, so both are compensated alike and
-have the same error: they differ in time only. Our engine is lazy. What an eager one would save at
+at the deadline all is counted. Both have counted the same events, so both have the same error after
+compensation: they differ in time only. Our engine is lazy. What an eager one would save at
 the deadline is the counting, which is timed apart here.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from slackwater_lab.experiment import Cell, Column, Table
 from slackwater_lab.papers.pecj.data import MS, Dataset, Published, counted
-from slackwater_lab.papers.pecj.runs import OURS, Disorder, Outcome, Teller
+from slackwater_lab.papers.pecj.runs import OURS, Disorder, EstimatorRun, Outcome
 
 _THEIRS = (("lazy", "PRJ", "PECJL"), ("eager", "SHJ", "PECJ"))
 
@@ -33,7 +33,7 @@ class Times(NamedTuple):
 def times(data: Dataset, disorder: Disorder, name: str, windows: int, seed: int) -> Times:
     """Run an estimator over some windows with a stopwatch."""
     rng = np.random.default_rng(seed)
-    teller = Teller(name, 0.95, disorder.lag)
+    estimator = EstimatorRun(name, 0.95, disorder.lag)
     seconds, waiting = [], []
     for i in range(windows):
         window = data.windows[i % len(data.windows)]
@@ -41,9 +41,9 @@ def times(data: Dataset, disorder: Disorder, name: str, windows: int, seed: int)
         watch = [perf_counter()]
         arrived = counted(events)
         watch.append(perf_counter())
-        teller.learn()
+        estimator.learn()
         watch.append(perf_counter())
-        teller.tell(arrived, window.whole)
+        estimator.estimate(arrived, window.whole)
         watch.append(perf_counter())
         seconds.append(np.diff(watch))
         waiting.append(np.quantile(disorder.deadline - events.arrival, 0.95))

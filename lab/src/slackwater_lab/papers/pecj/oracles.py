@@ -1,12 +1,13 @@
-"""Those who know more than anybody can: the law of the delays, or the size of a window.
+"""Estimators with knowledge that no stream gives: the law of the delays, or the size of a window.
 
-They say what is attainable. *ratio* divides what is there by the mean chance of a pair to be there,
-*ipw* each pair by its own chance, *size* multiplies the observed selectivity by the true sizes.
+They show what is attainable. *ratio* divides the observed results by the mean chance that a pair
+has arrived, *ipw* each pair by its own chance, *size* multiplies the observed selectivity by the
+true sizes.
 
 >>> from slackwater_lab.papers.pecj.data import window_of
 >>> one = window_of([np.array([0, 5000])] * 2, [np.array([1, 2])] * 2, np.array([3.0, 4.0]))
->>> told = oracles(one, np.array([9, 9, 9, 9]), 5_000, 7_500)
->>> {name: values.tolist() for name, values in told.items()}  # both are there, one by luck
+>>> estimates = oracles(one, np.array([9, 9, 9, 9]), 5_000, 7_500)
+>>> {name: values.tolist() for name, values in estimates.items()}  # both have arrived
 {'ratio': [3.55..., 12.44...], 'ipw': [5.0, 19.0], 'size': [2.0, 7.0]}
 """
 
@@ -21,15 +22,15 @@ NAMES = ("ratio", "ipw", "size")
 
 
 def oracles(window: Window, delay: I64, most: int, deadline: int) -> dict[str, F64]:
-    """What each says of a window with delays up to `most`: [results, sum of r.v]."""
+    """Return the estimates of a window with delays up to `most`: [results, sum of r.v]."""
     left = deadline - window.time
     chance = np.clip(left / most, 0.0, 1.0) if most else (left >= 0).astype(float)
-    there = (delay <= left).astype(float)
-    weight = np.divide(there, chance, out=np.zeros(len(chance)), where=chance > 0.0)
+    has_arrived = (delay <= left).astype(float)
+    weight = np.divide(has_arrived, chance, out=np.zeros(len(chance)), where=chance > 0.0)
     sizes, arrived, expected = (
-        np.bincount(window.stream, what) for what in (np.ones(len(there)), there, chance)
+        np.bincount(window.stream, what) for what in (np.ones(len(chance)), has_arrived, chance)
     )
-    observed = _joined(window, there)
+    observed = _joined(window, has_arrived)
     return {
         "ratio": observed * (sizes / np.maximum(expected, 1e-9)).prod(),
         "ipw": _joined(window, weight),

@@ -1,4 +1,4 @@
-"""The experiments of PECJ: window joins told early, over many windows, beside what is attainable.
+"""The experiments of PECJ: early results of window joins, compared with what is attainable.
 
 The paper's figures rest on a single window each. Here every distinct window of the real data
 counts, with 50 draws of the delays, and a thousand of the made data.
@@ -51,9 +51,9 @@ def _pecj(setting: Setting) -> Findings:
     words = _words(lab)
     if (stock := _named(lab.real, "Stock")) is not None:
         draws, most = (5, 20) if lab.quick else (200, 20_000)
-        table, said = single.single_window(stock.windows[0], draws, most)
+        table, conclusion = single.single_window(stock.windows[0], draws, most)
         tables += [table, single.all_windows(stock, lab.brief, ORACLES)]
-        words.append(said)
+        words.append(conclusion)
     return Findings([promises.table(), *tables], words, figures)
 
 
@@ -108,7 +108,7 @@ def _errors(lab: Lab, query: Query, judged: Sequence[Judged], promises: Promises
 
 
 def _allowed(found: Judged) -> float | None:
-    """What was asked of Micro with 100 keys, in percent."""
+    """The promised error of Micro with 100 keys, in percent."""
     if found.data.name != "Micro, 100 keys":
         return None
     return _ASKED_OF_MICRO[found.disorder.most // MS, found.disorder.deadline // MS]
@@ -127,10 +127,10 @@ def _theirs(lab: Lab, query: Query, found: Judged) -> Cell:
     if found.data.name != "Stock":
         return None
     point = found.disorder.deadline // MS
-    told = [lab.theirs(query.experiment, name, point) for name in query.algorithms]
+    printed = [lab.theirs(query.experiment, name, point) for name in query.algorithms]
     return ", ".join(
         f"{name} {error:.3g} %"
-        for name, error in zip(("WMJ", "PECJ"), told, strict=True)
+        for name, error in zip(("WMJ", "PECJ"), printed, strict=True)
         if error is not None
     )
 

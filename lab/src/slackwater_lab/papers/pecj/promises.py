@@ -15,29 +15,29 @@ from slackwater_lab.experiment import Cell, Column, Table
 
 
 class _Case(NamedTuple):
-    asked: str
+    promised: str
     found: float
     where: str
     beyond: float
 
 
 class Promises:
-    """The worst case of each."""
+    """Collects cases, and finds the worst one of each promise."""
 
     def __init__(self) -> None:
         self._cases: dict[str, list[_Case]] = {}
 
-    def add(self, what: str, asked: str, found: float, where: str, beyond: float) -> None:
-        """One case; it is `beyond` what was asked if that is above 0."""
-        self._cases.setdefault(what, []).append(_Case(asked, found, where, beyond))
+    def add(self, what: str, promised: str, found: float, where: str, beyond: float) -> None:
+        """Add a case; above 0, `beyond` is by how much it misses what was promised."""
+        self._cases.setdefault(what, []).append(_Case(promised, found, where, beyond))
 
     def table(self) -> Table:
-        """All of them."""
+        """Return a table of all promises."""
         rows: list[tuple[tuple[str, ...], list[Cell]]] = []
         for what, cases in self._cases.items():
             worst = max(cases, key=lambda case: case.beyond)
             missed = sum(case.beyond > 0.0 for case in cases)
             verdict = f"missed in {missed} of {len(cases)}" if missed else "kept"
-            rows.append(((what,), [worst.asked, verdict, worst.found, worst.where]))
+            rows.append(((what,), [worst.promised, verdict, worst.found, worst.where]))
         columns = (Column("asked"), Column("verdict"), Column("worst"), Column("where"))
         return Table("Promises", ("promise",), columns, rows)

@@ -1,12 +1,13 @@
-"""Windows through estimators, one after the other, and what they say of them.
+"""Runs estimators over windows, one after the other, and judges their estimates.
 
-Nobody is asked about a window that it has learnt from. On Micro the windows that are judged come
-after those that warm up. Real windows are few: one half of them warms up, again and again with new
-delays, and the other half is judged, by a copy that is thrown away afterwards; then the warm-up
-goes on for some windows, and a copy of that judges the next draw of the delays.
+No estimator is judged on a window that it has learnt from. On Micro the windows that are judged
+come after those of the warm-up. Real windows are few: one half of them is the warm-up, again and
+again with new delays, and the other half is judged, with a copy of the estimator that is discarded
+afterwards; then the warm-up continues for some windows, and another copy is judged on the next draw
+of the delays.
 
-A window is complete, and learnt from, at the deadline of the window after which all its events are
-there, as in the engine.
+A window is complete, and learnt from, at the deadline of the window by which all its events have
+arrived, as in the engine.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slackwater.compensation.compensator import Compensator, Told
+from slackwater.compensation.compensator import AggregateValue, Compensator
 from slackwater.compensation.observation import cells_for
 from slackwater.compensation.tally import Tally
-from slackwater.compensation.tally_codec import Packing
+from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
 from slackwater.kernels.records import F64, I64
 from slackwater.query.aggregate import AggregateQuery
@@ -78,14 +79,14 @@ def query(
 
 @dataclass(frozen=True)
 class Disorder:
-    """How late events are, and when windows are told; in units."""
+    """How late events are, and when windows are reported; in units."""
 
     most: int  # Δ: delays are uniform in (0, Δ]
     deadline: int  # ω
 
     @property
     def lag(self) -> int:
-        """A window is complete when the one that comes so many windows later is told."""
+        """After how many windows a window is complete."""
         return max(1, -((self.deadline - LENGTH - self.most) // LENGTH))
 
     @property
@@ -94,66 +95,68 @@ class Disorder:
         return 2 * -((-LENGTH - self.most) // LENGTH) + _WARM_UP
 
 
-class Teller:
-    """One estimator, told of windows one after the other.
+class EstimatorRun:
+    """One estimator that is run over windows, one after the other.
 
-    AEMA asks how long a window is, and is told the paper's 10 ms: its rows would be too sparse for
+    AEMA needs the length of a window, and gets the paper's 10 ms: its rows would be too sparse for
     10.5 ms, and it would expect a twentieth more of each stream than there is.
     """
 
     def __init__(self, name: str, confidence: float, lag: int, length: int = 10 * MS) -> None:
         self.name, self.confidence = name, confidence
-        asked = query(LENGTH, ESTIMATORS[name], confidence, length=length)
-        values = Values(asked, [_SCHEMA, _SCHEMA])
-        self._compensator = Compensator(asked, values, Packing((2, cells_for(2), values.n), []))
+        aggregates = query(LENGTH, ESTIMATORS[name], confidence, length=length)
+        values = Values(aggregates, [_SCHEMA, _SCHEMA])
+        codec = TallyCodec((2, cells_for(2), values.n), [])
+        self._compensator = Compensator(aggregates, values, codec)
         self._lag = lag
         self._n = 0
         self._open: deque[tuple[int, Tally]] = deque()
 
     def learn(self) -> None:
-        """Learn from the windows that are complete when the next one is told."""
+        """Learn from the windows that are complete when the next one is reported."""
         while self._open and self._open[0][0] <= self._n - self._lag:
             self._compensator.close(*self._open.popleft())
 
-    def tell(self, arrived: Tally, whole: Tally) -> list[Told]:
-        """What is told of the next window; what the whole is, is learnt when it is known."""
+    def estimate(self, arrived: Tally, whole: Tally) -> list[AggregateValue]:
+        """Return the aggregates of the next window; `whole` is learnt from when it is complete."""
         self.learn()
-        (row,) = self._compensator.tell(self._n, arrived)
+        (row,) = self._compensator.report_early(self._n, arrived)
         self._open.append((self._n, whole))
         self._n += 1
-        return row.told
+        return row.aggregates
 
 
-class Crew:
-    """Several estimators that are told of the same windows."""
+class EstimatorGroup:
+    """Several estimators that are run over the same windows."""
 
-    def __init__(self, tellers: Sequence[Teller]) -> None:
-        self.tellers = tellers
+    def __init__(self, runs: Sequence[EstimatorRun]) -> None:
+        self.runs = runs
 
-    def tell(self, arrived: Tally, whole: Tally) -> list[list[Told]]:
-        """What each says: [teller][aggregate]."""
-        return [teller.tell(arrived, whole) for teller in self.tellers]
+    def estimate(self, arrived: Tally, whole: Tally) -> list[list[AggregateValue]]:
+        """Return the estimates of each: [estimator][aggregate]."""
+        return [run.estimate(arrived, whole) for run in self.runs]
 
     @property
     def members(self) -> list[tuple[str, float]]:
         """Their names and confidences."""
-        return [(teller.name, teller.confidence) for teller in self.tellers]
+        return [(run.name, run.confidence) for run in self.runs]
 
 
-def crew(names: Iterable[str], confidences: Sequence[float], lag: int) -> Crew:
-    """Each by name at the first confidence, ours at all."""
-    named = [Teller(name, confidences[0], lag) for name in names]
-    return Crew([*named, *(Teller(OURS, other, lag) for other in confidences[1:])])
+def estimator_group(names: Iterable[str], confidences: Sequence[float], lag: int) -> EstimatorGroup:
+    """Return each by name at the first confidence, ours at all."""
+    named = [EstimatorRun(name, confidences[0], lag) for name in names]
+    others = (EstimatorRun(OURS, other, lag) for other in confidences[1:])
+    return EstimatorGroup([*named, *others])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was said of the windows that were judged."""
+    """The estimates of the windows that were judged."""
 
     window: I64  # [case]: which it was
     draw: I64  # [case]: of the delays
     truth: F64  # [case, aggregate]
-    told: dict[str, F64]  # by name: [case, aggregate]; WMJ is what is there
+    estimates: dict[str, F64]  # by name: [case, aggregate]; WMJ: what has arrived
     bounds: dict[float, F64]  # ours, by confidence: [case, aggregate, low and high]
 
     @property
@@ -163,31 +166,31 @@ class Outcome:
 
     def errors(self, name: str, a: int) -> F64:
         """Relative errors in the windows that have results."""
-        told, truth = self.told[name][~self.is_zero, a], self.truth[~self.is_zero, a]
-        return np.asarray(told / truth - 1.0)
+        estimates, truth = self.estimates[name][~self.is_zero, a], self.truth[~self.is_zero, a]
+        return np.asarray(estimates / truth - 1.0)
 
     def error(self, name: str, a: int) -> float:
-        """The mean of their sizes."""
+        """Return the mean absolute relative error."""
         return float(np.abs(self.errors(name, a)).mean())
 
     def summed_error(self, name: str, a: int) -> float:
-        """What all errors add up to, as a share of what all windows do."""
-        off = np.abs(self.told[name][:, a] - self.truth[:, a])
+        """Return the sum of absolute errors, as a share of the sum of all windows."""
+        off = np.abs(self.estimates[name][:, a] - self.truth[:, a])
         return float(off.sum() / self.truth[:, a].sum())
 
     def inside(self, confidence: float, a: int) -> Flags:
-        """Whether our interval contains the truth: [case]."""
+        """Return whether our interval contains the truth: [case]."""
         low, high = self.bounds[confidence][:, a].T
         return np.asarray((low <= self.truth[:, a]) & (self.truth[:, a] <= high))
 
     def error_range(self, name: str, a: int, seed: int) -> tuple[float, float]:
-        """Between which the mean error lies, 95 %."""
+        """Return the 95 % interval of the mean error."""
         window = self.window[~self.is_zero]
         return resampled(np.abs(self.errors(name, a)), window, 0.95, seed)
 
 
 def resampled(values: F64, window: I64, share: float, seed: int) -> tuple[float, float]:
-    """Between which the mean lies if windows are drawn anew, each with all its draws: bootstrap.
+    """Return the bootstrap interval of the mean; windows are resampled with all their draws.
 
     >>> values, window = np.array([1.0, 3.0, 2.0, 2.0]), np.array([0, 0, 1, 1])
     >>> resampled(values, window, 0.95, seed=1)  # both windows have a mean of 2
@@ -201,38 +204,40 @@ def resampled(values: F64, window: I64, share: float, seed: int) -> tuple[float,
     return float(low), float(high)
 
 
-class _Notes:
-    """What an outcome is made of."""
+class _Recorder:
+    """Collects what an outcome is made of."""
 
     def __init__(self, disorder: Disorder) -> None:
         self._disorder = disorder
         self._places: list[tuple[int, int]] = []
         self._truth: list[F64] = []
-        self._told: dict[str, list[F64]] = {}
+        self._estimates: dict[str, list[F64]] = {}
         self._bounds: dict[float, list[list[tuple[float, float]]]] = {}
 
-    def add(self, crew: Crew, place: tuple[int, int], window: Window, delay: I64) -> None:
-        """Judge what the crew says of a window."""
+    def add(
+        self, group: EstimatorGroup, place: tuple[int, int], window: Window, delay: I64
+    ) -> None:
+        """Judge the estimates of a window."""
         most, deadline = self._disorder.most, self._disorder.deadline
         arrived = window.arrived(delay, deadline)
         known = oracles(window, delay, most, deadline) | {"WMJ": arrived.values[0]}
-        said = crew.tell(arrived, window.whole)
-        for (name, confidence), told in zip(crew.members, said, strict=True):
+        estimates = group.estimate(arrived, window.whole)
+        for (name, confidence), values in zip(group.members, estimates, strict=True):
             if name == OURS:
-                own = [(_or(one.low, -np.inf), _or(one.high, np.inf)) for one in told]
+                own = [(_or(one.low, -np.inf), _or(one.high, np.inf)) for one in values]
                 self._bounds.setdefault(confidence, []).append(own)
-            known[name] = np.array([_or(one.value, 0.0) for one in told])
-        for name, values in known.items():
-            self._told.setdefault(name, []).append(values)
+            known[name] = np.array([_or(one.value, 0.0) for one in values])
+        for name, numbers in known.items():
+            self._estimates.setdefault(name, []).append(numbers)
         self._places.append(place)
         self._truth.append(window.truth)
 
     def outcome(self) -> Outcome:
-        """All of it."""
+        """Return all of it."""
         which, draw = np.array(self._places).T
-        told = {name: np.array(values) for name, values in self._told.items()}
+        estimates = {name: np.array(values) for name, values in self._estimates.items()}
         bounds = {confidence: np.array(own) for confidence, own in self._bounds.items()}
-        return Outcome(which, draw, np.array(self._truth), told, bounds)
+        return Outcome(which, draw, np.array(self._truth), estimates, bounds)
 
 
 def _or(value: float | None, otherwise: float) -> float:
@@ -246,7 +251,7 @@ class Plan:
     seed: int
     windows: int  # of Micro that are judged
     draws: int  # of the delays of real windows
-    warm_up: int | None = None  # windows, where it is not what the disorder asks for
+    warm_up: int | None = None  # windows; None: as many as the disorder needs
 
     def run(
         self,
@@ -258,45 +263,45 @@ class Plan:
         """Judge estimators on a dataset."""
         rng = np.random.default_rng((self.seed, disorder.most, disorder.deadline))
         warm_up = disorder.warm_up if self.warm_up is None else self.warm_up
-        notes = _Notes(disorder)
+        recorder = _Recorder(disorder)
         if not data.is_real:
-            team = crew(names, confidences, disorder.lag)
+            group = estimator_group(names, confidences, disorder.lag)
             judged = data.windows[warm_up : warm_up + self.windows]
-            rehearse(team, data.windows[:warm_up], disorder, rng)
+            warm_up_on(group, data.windows[:warm_up], disorder, rng)
             for i, window in enumerate(judged):
-                notes.add(team, (i, 0), window, window.delays(disorder.most, rng))
-            return notes.outcome()
+                recorder.add(group, (i, 0), window, window.delays(disorder.most, rng))
+            return recorder.outcome()
         for others, own in _halves(len(data.windows)):
-            team = crew(names, confidences, disorder.lag)
+            group = estimator_group(names, confidences, disorder.lag)
             rest = cycle([data.windows[i] for i in others])
-            rehearse(team, islice(rest, warm_up), disorder, rng)
+            warm_up_on(group, islice(rest, warm_up), disorder, rng)
             for draw in range(self.draws):
-                judge = deepcopy(team)
+                judge = deepcopy(group)
                 for i in own:
                     window = data.windows[i]
-                    notes.add(judge, (i, draw), window, window.delays(disorder.most, rng))
-                rehearse(team, islice(rest, _BETWEEN), disorder, rng)
-        return notes.outcome()
+                    recorder.add(judge, (i, draw), window, window.delays(disorder.most, rng))
+                warm_up_on(group, islice(rest, _BETWEEN), disorder, rng)
+        return recorder.outcome()
 
 
 def _halves(n: int) -> Iterator[tuple[range, range]]:
-    """The half that warms up, and the one that is judged."""
+    """Return the half of the warm-up, and the half that is judged."""
     first, second = range(n // 2), range(n // 2, n)
     yield second, first
     yield first, second
 
 
-def rehearse(
-    crew: Crew, windows: Iterable[Window], disorder: Disorder, rng: np.random.Generator
+def warm_up_on(
+    group: EstimatorGroup, windows: Iterable[Window], disorder: Disorder, rng: np.random.Generator
 ) -> None:
-    """Tell windows that nobody judges."""
+    """Run estimators over windows that are not judged."""
     for window in windows:
         delay = window.delays(disorder.most, rng)
-        crew.tell(window.arrived(delay, disorder.deadline), window.whole)
+        group.estimate(window.arrived(delay, disorder.deadline), window.whole)
 
 
 def k_slack(data: Dataset, disorder: Disorder, slack: int, draws: int, seed: int) -> F64:
-    """KSJ, in the engine: mean errors of what a K-slack buffer has let out: [aggregate]."""
+    """Return the mean errors of KSJ, run by the engine with a K-slack buffer: [aggregate]."""
     n = len(data.windows)
     more = disorder.deadline // LENGTH + 2  # the clock has to pass the last deadline
     windows = list(islice(cycle(data.windows), n + more))
@@ -306,10 +311,10 @@ def k_slack(data: Dataset, disorder: Disorder, slack: int, draws: int, seed: int
     for draw in range(draws):
         rng = np.random.default_rng((seed, draw))
         delays = [window.delays(disorder.most, rng) for window in windows]
-        asked = query(disorder.deadline, None, slack=slack)
-        early = asked.replay(tables(windows, delays), "a").early.sort_by("window_start")
-        told = np.array([early[name].to_numpy()[:n] for name in asked.select]).T
-        errors.append(np.abs(told[has_results] / truth[has_results] - 1.0))
+        aggregates = query(disorder.deadline, None, slack=slack)
+        early = aggregates.replay(tables(windows, delays), "a").early.sort_by("window_start")
+        reported = np.array([early[name].to_numpy()[:n] for name in aggregates.select]).T
+        errors.append(np.abs(reported[has_results] / truth[has_results] - 1.0))
     return np.asarray(np.mean(np.concatenate(errors), axis=0))
 
 

@@ -114,7 +114,7 @@ class Judged:
 
     def outcome(self, name: str) -> Outcome:
         """Where the errors of an estimator are."""
-        return self.main if name in self.main.told or self.others is None else self.others
+        return self.main if name in self.main.estimates or self.others is None else self.others
 
     def error(self, name: str, a: int) -> float:
         """The mean error, in percent."""

@@ -36,9 +36,9 @@ def errors(window: Window, seed: int) -> F64:
     truth = window.truth[0]
     found = []
     for deadline in DEADLINES:
-        seen = window.arrived(delay, deadline * MS).seen(_LENGTH)
-        guess = AemaEstimator(2, len(seen.products)).guess(seen)
-        found.append([seen.observed[0] / truth - 1.0, guess.values[0] / truth - 1.0])
+        observation = window.arrived(delay, deadline * MS).observation(_LENGTH)
+        estimate = AemaEstimator(2, len(observation.products)).estimate(observation)
+        found.append([observation.observed[0] / truth - 1.0, estimate.values[0] / truth - 1.0])
     return np.array(found).T
 
 
@@ -55,7 +55,7 @@ def single_window(window: Window, draws: int, most: int) -> tuple[Table, str]:
             rows.append(((name, f"{deadline} ms"), cells))
     columns = tuple(Column(name, "%") for name in ("authors", "mean", "5 % quantile", "95 %"))
     title = f"The authors' one window of Stock ({int(own.truth[0]):,} results), {draws} draws"
-    return Table(title, ("", "ω"), columns, rows), _said(first_seed(own, most), most)
+    return Table(title, ("", "ω"), columns, rows), _conclusion(first_seed(own, most), most)
 
 
 def first_seed(window: Window, most: int) -> int | None:
@@ -67,7 +67,7 @@ def first_seed(window: Window, most: int) -> int | None:
     return None
 
 
-def _said(seed: int | None, most: int) -> str:
+def _conclusion(seed: int | None, most: int) -> str:
     found = f"Of the first {most:,} seeds none gives"
     if seed is not None:
         found = f"Seed {seed:,} is the first that gives"
