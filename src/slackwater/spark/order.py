@@ -43,9 +43,10 @@ def in_order(job: Job, parts: Sequence[Part], local: Sequence[int], last: int) -
     tables, checked, keys, behind = [], [], [], []
     for s in range(m):
         own = [part.rows for part in parts if part.stream == s]
-        rows = PackedRows.joined(own, _no_rows(job, s))
-        behind.append(0 if rows.arrival is None else int(np.count_nonzero(rows.arrival < last)))
-        order, key = _sorted(rows, last)
+        rows = PackedRows.joined(job.schemas[s], own)
+        arrival = job.arrivals(s, rows.table)
+        behind.append(0 if arrival is None else int(np.count_nonzero(arrival < last)))
+        order, key = _sorted(rows, arrival, last)
         tables.append(rows.table.take(pa.array(order)).combine_chunks())
         checked.append(rows.checked.rows(order))
         keys.append(key)
@@ -59,16 +60,8 @@ def in_order(job: Job, parts: Sequence[Part], local: Sequence[int], last: int) -
     return Ordered(batch, last, behind)
 
 
-def _no_rows(job: Job, stream: int) -> PackedRows:
-    nothing = np.empty(0, np.int64)
-    checked = Checked(nothing, np.empty(0, np.uint8))
-    arrival = None if job.arrival is None else nothing
-    return PackedRows(job.schemas[stream].empty_table(), checked, arrival)
-
-
-def _sorted(rows: PackedRows, last: int) -> tuple[I64, I64]:
+def _sorted(rows: PackedRows, arrival: I64 | None, last: int) -> tuple[I64, I64]:
     """The order of the rows of a stream, and in that order what they are merged by."""
-    table, arrival = rows.table, rows.arrival
     ts = np.where(rows.checked.reason != BAD_TIME, rows.checked.ts, BEFORE)
     if arrival is None:
         order = np.argsort(ts, kind="stable")
@@ -81,7 +74,7 @@ def _sorted(rows: PackedRows, last: int) -> tuple[I64, I64]:
         times = ts[order]
         same = (key[1:] == key[:-1]) & (times[1:] == times[:-1])
     if same.any():
-        order = _break_ties(table, order, same)
+        order = _break_ties(rows.table, order, same)
     return order, key
 
 

@@ -1,9 +1,9 @@
 """Before the shuffle: rows of one stream become parts, one per shard (`mapInArrow`).
 
-This stage owns times and checks: each row's event time and arrival become numbers here, once, and
-each row that cannot take part gets its reason. Both travel with the rows; later stages neither
-convert nor check. Every arrival leaves in exactly one part (of a copied stream: in one per shard),
-rejected ones too: shards count them.
+This stage owns times and checks: each row's event time becomes a number here, once, and each row
+that cannot take part gets its reason. Both travel with the rows; later stages use them. Every
+arrival leaves in exactly one part (of a copied stream: in one per shard), rejected or not: shards
+count them.
 
 Every shard gets a part from every call, if only an empty one: its clock has the local time of the
 stream, arrival by arrival. A clock made of the maxima of whole batches would not do: delays
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.checks import Checks
+from slackwater.events.batch import Checked
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, cut, to_ipc
 from slackwater.spark.job import Job
@@ -58,8 +59,11 @@ class Pack:
         if NOW in table.column_names:
             now = table.column(NOW)[0].as_py()
             table = table.drop_columns([NOW])
-        rows = self._check(table.cast(self.job.schemas[self.stream]).combine_chunks(), now)
-        clock = self._clock(rows)
+        table = table.cast(self.job.schemas[self.stream]).combine_chunks()
+        arrival = self.job.arrivals(self.stream, table)
+        latest = self.job.latest(table.num_rows, arrival, now)
+        rows = PackedRows(table, self._checks.check(self.stream, table, latest))
+        clock = self._clock(rows.checked, arrival)
         for shard, own in self._split(rows):
             what = f"stream {self.job.query.names[self.stream]!r}"
             for number, part in enumerate(cut(own, what)):
@@ -67,20 +71,14 @@ class Pack:
                 own_clock = clock if number == 0 else clock_bytes()
                 yield _row(self.job, (key, self.stream, own_clock, to_ipc(part)))
 
-    def _check(self, table: pa.Table, now: int | None) -> PackedRows:
-        """Convert the times of the rows, and find those that are rejected."""
-        arrival = self.job.arrivals(self.stream, table)
-        latest = self.job.latest(table.num_rows, arrival, now)
-        return PackedRows(table, self._checks.check(self.stream, table, latest), arrival)
-
     @cached_property
     def _checks(self) -> Checks:
         return Checks(self.job.query, self.job.schemas)
 
-    def _clock(self, rows: PackedRows) -> bytes:
+    def _clock(self, checked: Checked, arrival: I64 | None) -> bytes:
         """When the local time of the stream rose, as far as these rows show it."""
-        job, arrival = self.job, rows.arrival
-        ts = np.where(rows.checked.reason == 0, rows.checked.ts, BEFORE)  # rejects move no clock
+        job = self.job
+        ts = np.where(checked.reason == 0, checked.ts, BEFORE)  # rejects move no clock
         if arrival is None or job.partitioning.shards == 1:  # one shard has all rows anyway
             return clock_bytes(*_end(arrival, ts))
         order = np.lexsort((ts, arrival))
