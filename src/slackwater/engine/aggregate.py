@@ -84,7 +84,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         if begin == end:
             return
-        if not self.knows_arrival:
+        if not self.has_arrival:
             msg = (
                 "a deadline is a time of arrival, so rows must say when they arrived; "
                 "name the column with arrival="
@@ -295,6 +295,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._rows = []
         return super()._give_out()
 
+    def latest_rows(self, output: Output) -> pa.Table | None:
+        """The last rows that were given out."""
+        return output.tables[-1] if output.tables else None
+
     def set_slack(self, slack: int) -> None:
         """There is none."""
         msg = f"a deadline has no slack to set, got {slack}"
@@ -307,7 +311,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     # ---- for a snapshot
 
-    def places(self) -> U8:
+    def event_locations(self) -> U8:
         """In a pane that some window still needs."""
         place = np.full(self.log.size, DEAD, np.uint8)
         place[self._kept() - self.log.base] = _STORED

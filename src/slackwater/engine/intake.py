@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from slackwater.engine.checks import Checks
 from slackwater.events.batch import Batch, Checked, flat
+from slackwater.events.limits import Limits
 from slackwater.events.log import Log
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.projection import Projection
@@ -63,6 +64,7 @@ class Intake:
         schemas: Sequence[pa.Schema],
         numbers: Numbers,
         projection: Projection | None,
+        limits: Limits,
     ) -> None:
         self._query = query
         self._schemas = schemas
@@ -76,7 +78,7 @@ class Intake:
             {s: [schemas[s].field(c).type for c in columns] for s, columns in key.columns.items()}
             for key in self._keys
         ]
-        self.codes = KeyCodes(types, len(query.streams))
+        self.codes = KeyCodes(types, len(query.streams), limits)
 
     @property
     def n_keys(self) -> int:

@@ -25,6 +25,7 @@ from slackwater.events.batch import (
     in_arrival_order,
     time_in_units,
 )
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels.records import I64
 from slackwater.metrics.counters import Metrics
 from slackwater.query.join import JoinQuery, by_stream
@@ -32,12 +33,15 @@ from slackwater.query.units import Duration
 from slackwater.query.window import AnyQuery
 
 
-def replay(query: JoinQuery, tables: Mapping[str, Any], arrival: str | None) -> Run:
+def replay(
+    query: JoinQuery,
+    tables: Mapping[str, Any],
+    arrival: str | None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Run:
     """Feed all rows in arrival order, then flush."""
     batch, orders = recorded(query, tables, arrival)
-    engine = JoinEngine(
-        query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
-    )
+    engine = JoinEngine(query, schemas_of(query, batch), limits=limits)
     output = Output(engine.shape)
     for part in at_once(batch, engine):
         with LoadMeter(engine):
@@ -92,6 +96,11 @@ def recorded(
     # without an arrival column the rows of a table arrive in table order
     within = [np.arange(len(c.ts)) if arrival is None else c.ts for c in checked]
     return in_arrival_order(arrow, checked, arrivals, within)
+
+
+def schemas_of(query: AnyQuery, batch: Batch) -> dict[str, pa.Schema]:
+    """The schema of each stream of a batch, by name."""
+    return dict(zip(query.names, (table.schema for table in batch.tables), strict=True))
 
 
 def _clock(stream: str, column: str, ts: I64, good: Any) -> list[Clock]:

@@ -7,10 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from slackwater.engine.snapshot import MAY_CHANGE
 from slackwater.jobs.job import JobFile, Source
 from slackwater.jobs.plan import known_before
 from slackwater.query.aggregate import AggregateQuery, Tumbling
+from slackwater.query.fingerprint import MAY_CHANGE
 from slackwater.query.goals import (
     Deadline,
     DropRatio,

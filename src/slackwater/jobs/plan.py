@@ -112,9 +112,9 @@ class Planner:
 
 def known_before(job: JobFile) -> dict[str, Any]:
     """What must not change, as far as it is known without Spark."""
-    from slackwater.engine.snapshot import described
+    from slackwater.query.fingerprint import fingerprint
 
-    told, names = described(job.query, ()), job.query.names
+    told, names = fingerprint(job.query, ()), job.query.names
     for by_stream in ("streams", "columns"):
         del told[by_stream]
     return told | {

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 )
 
 from slackwater.engine.aggregate import result_schema
+from slackwater.engine.factory import engine_for
 from slackwater.engine.output import LATE, RESULT_TS, time_type
-from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError, SparkError
 from slackwater.events.batch import check_time_column
 from slackwater.joins.projection import Projection

@@ -18,9 +18,10 @@ from slackwater.compensation.tally import Tally, added_up
 from slackwater.compensation.tally_codec import Packing
 from slackwater.compensation.values import Values
 from slackwater.engine.aggregate import Partial, packing_for, result_schema, rows_table
-from slackwater.engine.snapshot import check_same, framed, sections
+from slackwater.engine.snapshot_format import framed, sections
 from slackwater.metrics import picture
 from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.fingerprint import check_same
 from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, from_ipc, to_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import PRODUCED

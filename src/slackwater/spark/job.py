@@ -1,4 +1,4 @@
-"""What every stage of a streamed query knows: plain data, made once and sent to the workers."""
+"""The plain data that every stage of a streamed query has, made once and sent to the workers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.snapshot import MAY_CHANGE, described
 from slackwater.errors import DataError
 from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import I64
-from slackwater.query.aggregate import AggregateQuery
+from slackwater.query.fingerprint import MAY_CHANGE, fingerprint
 from slackwater.query.window import AnyQuery
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
 
@@ -40,8 +39,8 @@ class Job:
 
     @property
     def is_gathered(self) -> bool:
-        """Whether what shards tell has to be added up."""
-        return isinstance(self.query, AggregateQuery) and self.partitioning.shards > 1
+        """Whether what the shards counted has to be added up."""
+        return self.query.adds_up_shards and self.partitioning.shards > 1
 
     @cached_property
     def key_types(self) -> list[pa.DataType]:
@@ -64,7 +63,7 @@ class Job:
             "shards": self.partitioning.shards,
             "partitioning": str(self.partitioning),
             "arrival": self.arrival,
-            **described(self.query, self.schemas),
+            **fingerprint(self.query, self.schemas),
         }
 
     @cached_property
