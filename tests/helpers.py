@@ -15,7 +15,7 @@ import slackwater as sw
 from naive import Event, Tuples, cosine, dot, join, l2, pipeline, reorder, truth
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.join import JoinEngine
-from slackwater.engine.replay import replay
+from slackwater.engine.replay import replay_join
 from slackwater.events.batch import Batch
 from slackwater.events.limits import Limits
 
@@ -225,7 +225,7 @@ def engine_query(case, **options):
 
 def engine_run(case, **options):
     """Replay the case through the engine."""
-    return replay(engine_query(case, **options), tables(case), "arr", FEW_BUCKETS)
+    return replay_join(engine_query(case, **options), tables(case), "arr", FEW_BUCKETS)
 
 
 def emitted(run, m):

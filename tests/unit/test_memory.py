@@ -20,7 +20,7 @@ from helpers import answers as shown
 from naive import Event
 from slackwater.disorder import reorder
 from slackwater.engine.join import JoinEngine
-from slackwater.engine.replay import recorded, replay
+from slackwater.engine.replay import recorded, replay_join
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 
 
@@ -140,7 +140,7 @@ def test_stored_events_are_those_that_a_restored_engine_finds(window):
 def test_a_hot_key_comes_out_in_pieces():
     a = pa.table({"ts": np.arange(150), "k": [1] * 150})
     query = sw.join(*(sw.Stream(name, "ts", 1000) for name in "ab"), on="k")
-    run = replay(query, {"a": a, "b": a}, None, Limits(results_at_once=100))
+    run = replay_join(query, {"a": a, "b": a}, None, Limits(results_at_once=100))
     assert run.results.num_rows == 150 * 150
     assert max(t.num_rows for t in run.output.tables) <= 100
 

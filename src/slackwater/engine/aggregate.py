@@ -23,8 +23,9 @@ from slackwater.compensation.tally import Events, Group, Tally, in_order
 from slackwater.compensation.tally_codec import Packing
 from slackwater.compensation.values import Values
 from slackwater.disorder.arrival_clock import ArrivalClock
-from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
-from slackwater.engine.output import Output, Shape, time_type
+from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.engine.output import Output, Shape
+from slackwater.engine.result_schema import check_schema, group_types, result_schema
 from slackwater.errors import DataError, QueryError
 from slackwater.joins.visit_order import key_columns
 from slackwater.kernels.records import BEFORE, I32, I64, NEVER, NONE, U8
@@ -55,7 +56,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
     ) -> None:
         known = [check_schema(schemas, name) for name in query.names]
         self.values = Values(query, known)
-        shape = Shape(result_schema(query, known), counts=False, keeps_members=False)
+        shape = Shape(result_schema(query, schemas), counts=False, keeps_members=False)
         super().__init__(query, schemas, shape, self.values)
         m, cells = len(query.streams), cells_for(len(query.streams))
         self.reorder = ArrivalClock(m)
@@ -365,40 +366,6 @@ def packing_for(query: AggregateQuery, schemas: Sequence[pa.Schema], values: Val
     """How the tallies of a query are written."""
     m = len(query.streams)
     return Packing((m, cells_for(m), values.n), group_types(query, schemas))
-
-
-def group_types(query: AggregateQuery, schemas: Sequence[pa.Schema]) -> list[pa.DataType]:
-    """The types of the columns that make groups."""
-    types = []
-    for name in query.group_columns:
-        assert query.group_stream is not None
-        schema = schemas[query.group_stream]
-        if name not in schema.names:
-            stream = query.names[query.group_stream]
-            msg = (
-                f"by names {stream}.{name}, but stream {stream!r} has no such column; "
-                f"it has {', '.join(schema.names)}"
-            )
-            raise QueryError(msg)
-        types.append(schema.field(name).type)
-    return types
-
-
-def result_schema(query: AggregateQuery, schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """The window, the group, the aggregates, how complete they are."""
-    time = time_type(query, schemas)
-    fields = [pa.field(name, time, nullable=False) for name in ("window_start", "window_end")]
-    types = group_types(query, schemas)
-    fields += [pa.field(n, kind) for n, kind in zip(query.group_columns, types, strict=True)]
-    for name, how in query.select.items():
-        whole = pa.int64() if how.function == "count" else pa.float64()
-        fields += [pa.field(name, pa.float64()), pa.field(f"{name}_observed", whole)]
-        fields += [pa.field(f"{name}_{end}", pa.float64()) for end in ("low", "high")]
-    fields += [
-        pa.field("completeness", pa.float64()),
-        pa.field("exact", pa.bool_(), nullable=False),
-    ]
-    return pa.schema(fields)
 
 
 def rows_table(rows: Sequence[Row], query: AggregateQuery, schema: pa.Schema) -> pa.Table:

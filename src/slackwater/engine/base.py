@@ -20,6 +20,7 @@ from slackwater.disorder.reorder import Reorder
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Intake, Numbers, Rejected
 from slackwater.engine.output import Output, Shape
+from slackwater.engine.result_schema import check_schema
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events.batch import Batch
@@ -339,14 +340,6 @@ def _whole(pieces: Iterator[Output]) -> Output:
 def add(totals: list[int], more: Sequence[int] | I64) -> None:
     """Add to each total."""
     totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
-
-
-def check_schema(schemas: Mapping[str, pa.Schema], name: str) -> pa.Schema:
-    """The schema of the stream `name`."""
-    if name not in schemas:
-        msg = f"there is no data for stream {name!r}; got {', '.join(schemas) or 'none'}"
-        raise DataError(msg)
-    return schemas[name].remove_metadata()
 
 
 def _brief(schema: pa.Schema) -> str:

@@ -15,8 +15,9 @@ from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
 from slackwater.disorder.reorder import Reorder, ReorderState
-from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
+from slackwater.engine.base import DEAD, ShardEngine, add
 from slackwater.engine.output import Output, Shape
+from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
 from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError

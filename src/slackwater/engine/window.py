@@ -13,8 +13,9 @@ import pyarrow as pa
 from slackwater.controllers.drop_ratio import DropController, KimController, Period
 from slackwater.controllers.error_bound import ErrorController
 from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
-from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
-from slackwater.engine.output import RESULT_TS, LateEvents, Output, Production, Shape, time_type
+from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.engine.output import LateEvents, Output, Production, Shape
+from slackwater.engine.result_schema import check_schema, schema_of, window_columns
 from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
@@ -42,7 +43,9 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
     ) -> None:
         [schema] = [check_schema(schemas, name) for name in query.names]
         self.plan = Plan(query.select, schema, query.names[0])
-        super().__init__(query, schemas, _shape(query, self.plan, schema), self.plan, limits)
+        columns = schema_of(window_columns(query, schema, self.plan))
+        shape = Shape(columns, counts=False, keeps_members=False)
+        super().__init__(query, schemas, shape, self.plan, limits)
         goal, step = query.goal, query.step
         self.reorder = HeartbeatStage(
             to_units(goal.length, query.unit, "slack") if isinstance(goal, Slack) else 0,
@@ -280,18 +283,3 @@ def _is_alike(goal: Goal, other: Goal) -> bool:
     if not isinstance(goal, DropRatio) or not isinstance(other, DropRatio):
         return isinstance(goal, ErrorBound) and isinstance(other, ErrorBound)
     return goal.is_steered == other.is_steered and goal.heartbeat == other.heartbeat
-
-
-def _shape(query: WindowQuery, plan: Plan, schema: pa.Schema) -> Shape:
-    """The end of the window, the group, the aggregates."""
-    for name in query.by:
-        if name not in schema.names:
-            msg = (
-                f"by names {name!r}, but stream {query.names[0]!r} has no such column; "
-                f"it has {', '.join(schema.names)}"
-            )
-            raise QueryError(msg)
-    fields = [pa.field(RESULT_TS, time_type(query, [schema]), nullable=False)]
-    fields += [pa.field(name, schema.field(name).type) for name in query.by]
-    fields += [pa.field(column.name, column.type) for column in plan.columns]
-    return Shape(pa.schema(fields), counts=False, keeps_members=False)

@@ -32,7 +32,7 @@ from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from slackwater.engine.aggregate_replay import AggregateRun
+    from slackwater.engine.replay import AggregateRun
 
 Compensation = Literal["delays", "aema", "svi", "mlp", "mlp-elbo"]
 LateAnswer = Literal["count", "emit"]
@@ -290,9 +290,9 @@ class AggregateQuery(Query):
         arrival
             The column that says when a row arrived; deadlines are times of arrival.
         """
-        from slackwater.engine.aggregate_replay import replay  # noqa: PLC0415  the front door
+        from slackwater.engine.replay import replay_aggregate  # noqa: PLC0415  the front door
 
-        return replay(self, tables, arrival)
+        return replay_aggregate(self, tables, arrival)
 
     def stream(
         self,

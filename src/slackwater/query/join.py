@@ -377,9 +377,9 @@ class JoinQuery(Query):
             ts, row). Without it, rows of a table arrive in table order, and the tables are read
             side by side as their local times (largest ts so far) advance.
         """
-        from slackwater.engine.replay import replay  # noqa: PLC0415  the front door, on call
+        from slackwater.engine.replay import replay_join  # noqa: PLC0415  the front door
 
-        return replay(self, tables, arrival)
+        return replay_join(self, tables, arrival)
 
     def stream(
         self,

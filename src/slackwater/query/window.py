@@ -39,7 +39,7 @@ from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from slackwater.engine.window_replay import WindowRun
+    from slackwater.engine.replay import WindowRun
 
 Bounds = Literal["(]", "[)"]
 AtEnd = Literal["hold", "flush"]
@@ -212,9 +212,9 @@ class WindowQuery(Query):
         arrival
             The column that says when a row arrived. Without it, rows arrive in table order.
         """
-        from slackwater.engine.window_replay import replay  # noqa: PLC0415  the front door
+        from slackwater.engine.replay import replay_window  # noqa: PLC0415  the front door
 
-        return replay(self, table, arrival)
+        return replay_window(self, table, arrival)
 
     def stream(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from slackwater.errors import DataError
@@ -26,9 +27,23 @@ BATCH_CLOCK = "batch_clock"  # one more column where Spark has to see the end of
 CONTROL = -1  # in `stream`: the data is a command
 
 PIECE_SCHEMA = "kind int, data binary, numbers array<long>"
-PIECES = (pa.int32(), pa.binary(), pa.list_(pa.int64()))
+_PIECES = pa.schema({"kind": pa.int32(), "data": pa.binary(), "numbers": pa.list_(pa.int64())})
 # `kind`; metrics are `numbers`, and in `data` a sketch as JSON; the others are `data`
 RESULTS, REJECTS, METRICS, PARTIALS = range(4)
+
+
+Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
+
+
+def blob_record(blob: Blob) -> pa.RecordBatch:
+    """A blob as a row of `PIECE_SCHEMA`."""
+    columns = [pa.array([value], kind) for value, kind in zip(blob, _PIECES.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_PIECES)
+
+
+def blob_frame(blob: Blob) -> pd.DataFrame:
+    """The same for operators that give pandas frames."""
+    return pd.DataFrame({name: [value] for name, value in zip(_PIECES.names, blob, strict=True)})
 
 
 def to_ipc(table: pa.Table) -> bytes:

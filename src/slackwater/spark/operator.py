@@ -17,7 +17,17 @@ from pyspark.taskcontext import TaskContext
 from slackwater.engine.commands import Command
 from slackwater.engine.output import Output
 from slackwater.errors import DataError, SnapshotError
-from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, cut, to_ipc
+from slackwater.spark.blobs import (
+    CONTROL,
+    METRICS,
+    PARTIALS,
+    REJECTS,
+    RESULTS,
+    Blob,
+    blob_frame,
+    cut,
+    to_ipc,
+)
 from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import numbers, sketch_bytes
@@ -29,7 +39,6 @@ from slackwater.spark.worker import settle
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
 Row = TypeVar("Row")
 
 
@@ -62,7 +71,7 @@ class Operator:
         self._check_partition(number)
         shard, restored = self._shard(number)
         parts, commands, refused = read(self._job, _rows(frames))
-        latest = yield from _encoded(self._job, shard.feed(parts, commands), _frame)
+        latest = yield from _encoded(self._job, shard.feed(parts, commands), blob_frame)
         yield self._save(shard, latest, restored, commands, refused)
         if self._job.flush_at_end:
             self._set_timer(timers)
@@ -70,7 +79,7 @@ class Operator:
     def end(self, key: Any) -> Iterator[pd.DataFrame]:
         """All sources are quiet: the end of the input."""
         shard, restored = self._shard(self._job.shard_keys.index(int(key[0])))
-        latest = yield from _encoded(self._job, shard.flush(), _frame)
+        latest = yield from _encoded(self._job, shard.flush(), blob_frame)
         yield self._save(shard, latest, restored, [], 0)
 
     # ---- state
@@ -105,7 +114,7 @@ class Operator:
         metrics = sketch_bytes(shard, latest, commands), numbers(shard, restored, refused)
         if self._job.keep:
             self._cache().put(header, shard, saved)
-        return _frame((METRICS, *metrics))
+        return blob_frame((METRICS, *metrics))
 
     def _set_timer(self, timers: TimerValues) -> None:
         """A timer that fires in the first micro-batch that has no data."""
@@ -191,8 +200,3 @@ def _rejected_rows(job: Job, rejects: Rejects) -> pa.Table:
 
 def _as_it_is(blob: Blob) -> Blob:
     return blob
-
-
-def _frame(blob: Blob) -> pd.DataFrame:
-    kind, data, numbers = blob
-    return pd.DataFrame({"kind": [kind], "data": [data], "numbers": [numbers]})
