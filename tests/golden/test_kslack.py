@@ -10,6 +10,7 @@ import pytest
 from helpers import arrivals, engine_steps, naive_steps
 from slackwater.disorder import rings
 from slackwater.disorder.reorder import Reorder
+from slackwater.events.limits import Limits
 from slackwater.events.log import Log
 
 DAY_MS = 86_400_000
@@ -288,11 +289,11 @@ def test_a_restart_finds_buckets_for_all_that_waits_whatever_the_times_are():
 # ---- buckets
 
 
-def test_there_are_as_many_buckets_as_time_units_and_wider_ones_when_that_is_too_many(monkeypatch):
-    monkeypatch.setattr(rings, "_MOST_BUCKETS", 128)
+def test_there_are_as_many_buckets_as_time_units_and_wider_ones_when_that_is_too_many():
+    limits = Limits(most_buckets=128)
     seen = []
     for span in (0, 62, 63, 126, 127, 253, 254, 10):
-        row = rings.BucketRings(1, Log())
+        row = rings.BucketRings(1, Log(), limits)
         row.make_room(1_000)
         row.make_room(span)
         seen.append((span, 1 << row.shift, row.length))

@@ -11,10 +11,10 @@ import pytest
 import slackwater as sw
 from helpers import engine_steps, naive_steps
 from naive import Event
-from slackwater.disorder import rings
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.join import JoinEngine
 from slackwater.events.batch import Batch
+from slackwater.events.limits import Limits
 
 both = pytest.mark.parametrize("trace", [naive_steps, engine_steps], ids=["oracle", "engine"])
 
@@ -105,11 +105,11 @@ def test_ticks_tell_how_far_the_streams_are_elsewhere(trace):
 @both
 @pytest.mark.parametrize("most", [64, 2**20], ids=["wide buckets", "buckets of one time"])
 def test_what_an_idle_stream_has_left_behind_may_be_far_ahead_of_what_waits(
-    trace, most, monkeypatch
+    trace, most
 ):
     # K = 100 needs 128 buckets, or 64 of two times each. When S2 is idle, its 190 joins its 0 and
     # 90 in the Synchronizer: that is more than 128.
-    monkeypatch.setattr(rings, "_MOST_BUCKETS", most)
+    limits = {"limits": Limits(most_buckets=most)} if trace is engine_steps else {}
     lines = [  # leaves         in K-slack           in the Synchronizer
         ("S1:10", [],           [[10], []],          [[], []]),
         ("S2:0", [],            [[10], [0]],         [[], []]),
@@ -119,7 +119,7 @@ def test_what_an_idle_stream_has_left_behind_may_be_far_ahead_of_what_waits(
         ("S1:950", [],          [[900, 950], []],    [[], [90, 190]]),
         ("S1:1000", [90, 190, 900], [[950, 1000], []], [[], []]),
     ]
-    assert replay(trace, lines, slack=100, idle_after=500) == (lines, [950, 1000])
+    assert replay(trace, lines, slack=100, idle_after=500, **limits) == (lines, [950, 1000])
 
 
 # fmt: on

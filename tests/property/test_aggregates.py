@@ -12,8 +12,8 @@ from property.strategies import tried
 from slackwater.compensation.compensator import Compensator
 from slackwater.compensation.tally import added_up
 from slackwater.engine.aggregate import AggregateEngine
+from slackwater.engine.factory import restore
 from slackwater.engine.replay import recorded
-from slackwater.engine.snapshot import restore
 from slackwater.events.batch import Batch
 
 NAMES = "abc"

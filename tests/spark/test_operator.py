@@ -16,13 +16,13 @@ import slackwater as sw
 from helpers import engine_query, engine_run, tables
 from property.strategies import cases, tried
 from slackwater.errors import SnapshotError
-from slackwater.spark import operator
 from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.processor import ShardProcessor
-from slackwater.spark.shard import Kept, Shard
+from slackwater.spark.shard import Shard
+from slackwater.spark.shard_cache import ShardCache
 from spark.streams import in_parts, pair, pair_query, replayed, rows_of
 
 
@@ -35,10 +35,13 @@ class Cluster:
         )
         mode = {"timeMode": "EventTime", "eventTimeExtractor": lambda row: 2**60}
         self.testers = [
-            TwsTester(ShardProcessor(self.job), **(mode if self.job.flush_at_end else {}))
+            TwsTester(
+                ShardProcessor(self.job, lambda: self.worker),
+                **(mode if self.job.flush_at_end else {}),
+            )
             for _ in range(shards)
         ]
-        self.workers = [Kept() for _ in range(workers)]
+        self.workers = [ShardCache() for _ in range(workers)]
         self.random = random.Random(seed)
         self.metrics = []
 
@@ -54,7 +57,7 @@ class Cluster:
         self.random.shuffle(rows)
         found = []
         for key, tester in zip(self.job.shard_keys, self.testers, strict=True):
-            operator.KEPT = self.random.choice(self.workers)
+            self.worker = self.random.choice(self.workers)
             own = pd.DataFrame([row for row in rows if row["shard"] == key])
             if len(own):
                 found += self._results(tester.testInPandas(key, own))
@@ -64,7 +67,7 @@ class Cluster:
         """The batch without data behind the last one."""
         found = []
         for tester in self.testers:
-            operator.KEPT = self.random.choice(self.workers)
+            self.worker = self.random.choice(self.workers)
             out = tester.setWatermark(watermark)
             found += self._results(out) if len(out) else []
         return found
@@ -79,13 +82,6 @@ class Cluster:
             if kind == RESULTS
             for row in rows_of(from_ipc(data))
         ]
-
-
-@pytest.fixture(autouse=True)
-def own_memory():
-    before = operator.KEPT
-    yield
-    operator.KEPT = before
 
 
 def cut_at(all_tables, sizes):
@@ -244,7 +240,7 @@ def interrupted():
     cluster = Cluster(query, tuple(t.schema for t in renamed), 1)
     first, second, *_ = cut_at(renamed, [50])
     cluster.run(first)
-    cluster.workers = [Kept()]
+    cluster.workers = [ShardCache()]
     return cluster, second
 
 

@@ -11,8 +11,8 @@ from slackwater.compensation.intervals import Intervals
 from slackwater.compensation.sizes import Sizes
 from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.engine.aggregate import AggregateEngine
+from slackwater.engine.factory import restore
 from slackwater.engine.replay import recorded
-from slackwater.engine.snapshot import restore
 
 R, S = sw.Stream("r", "t"), sw.Stream("s", "t")
 slow = pytest.mark.skipif(profiles.PLAIN, reason="simulations are for compiled kernels")

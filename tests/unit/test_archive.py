@@ -8,11 +8,12 @@ import pytest
 
 import slackwater as sw
 from helpers import batches, schemas
-from slackwater.engine import snapshot
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
-from slackwater.engine.snapshot import Archive, chunk_from, restore_archive
+from slackwater.engine.snapshot import Archive, restore_archive
+from slackwater.engine.snapshot_format import chunk_from
 from slackwater.events.batch import Batch
+from slackwater.events.limits import Limits
 
 ROW = 24  # bytes: three columns
 
@@ -25,14 +26,18 @@ def stream(rows, step=1):
 class Disk:
     """The chunks of one archive, and how many events were ever written."""
 
-    def __init__(self, windows, rows, step=1):
+    def __init__(self, windows, rows, step=1, chunk_bytes=2 * 2**20):
         a, b = (sw.Stream(name, "ts", w) for name, w in zip("ab", windows, strict=True))
         self.query = sw.join(a, b, on="k", goal=sw.NoSlack())
         one = stream(rows, step)
         self.batch, _ = recorded(self.query, {"a": one, "b": one}, "arr")
         self.schemas = schemas(self.query, self.batch)
-        self.archive = Archive(JoinEngine(self.query, self.schemas))
+        self.limits = Limits(chunk_bytes=chunk_bytes)
+        self.archive = Archive(self.engine())
         self.chunks, self.written = {}, 0
+
+    def engine(self):
+        return JoinEngine(self.query, self.schemas, limits=self.limits)
 
     def save(self):
         """Save; return the new chunks and those that are gone."""
@@ -74,10 +79,9 @@ def arrivals(chunk):
     return set(zip(chunk.stream.tolist(), chunk.arrival.tolist(), strict=True))
 
 
-def test_small_chunks_are_merged_large_batches_split_and_dying_chunks_written_anew(monkeypatch):
-    monkeypatch.setattr(snapshot, "_CHUNK_BYTES", 50 * ROW)
+def test_small_chunks_are_merged_large_batches_split_and_dying_chunks_written_anew():
     merged = split = rewritten = 0
-    disk = Disk(windows=(300, 300), rows=3000)
+    disk = Disk(windows=(300, 300), rows=3000, chunk_bytes=50 * ROW)
     for new, gone in disk.feed(3, 3, 3, 3, 400, 7, 7, 7):
         before = [arrivals(chunk) for chunk in gone]
         after = [arrivals(chunk) for chunk in new]
@@ -90,10 +94,9 @@ def test_small_chunks_are_merged_large_batches_split_and_dying_chunks_written_an
     assert min(merged, split, rewritten) > 10
 
 
-def test_the_number_of_full_chunks_follows_what_is_alive(monkeypatch):
+def test_the_number_of_full_chunks_follows_what_is_alive():
     # Half of what is written dies at once; the size of a chunk is that of the rows in it.
-    monkeypatch.setattr(snapshot, "_CHUNK_BYTES", 100 * ROW)
-    disk = Disk(windows=(10, 2000), rows=4000)
+    disk = Disk(windows=(10, 2000), rows=4000, chunk_bytes=100 * ROW)
     for _ in disk.feed(20):
         for held in disk.archive.held:
             assert held.size <= ROW * len(held.events)
@@ -101,9 +104,9 @@ def test_the_number_of_full_chunks_follows_what_is_alive(monkeypatch):
 
 
 @pytest.mark.parametrize("chunk_bytes", [50 * ROW, 2 * 2**20], ids=["small chunks", "large chunks"])
-def test_the_past_of_a_stream_with_a_short_window_does_not_stay(monkeypatch, chunk_bytes):
-    monkeypatch.setattr(snapshot, "_CHUNK_BYTES", chunk_bytes)
-    disk = Disk(windows=(10, 10_000), rows=3000, step=10)  # two and a thousand are alive
+def test_the_past_of_a_stream_with_a_short_window_does_not_stay(chunk_bytes):
+    # two and a thousand are alive
+    disk = Disk(windows=(10, 10_000), rows=3000, step=10, chunk_bytes=chunk_bytes)
     most = [0, 0]
     for _ in disk.feed(20):
         most = [max(most[s], disk.events(s)) for s in (0, 1)]
@@ -123,15 +126,15 @@ def test_a_restored_archive_goes_on_writing_the_same_chunks():
         assert list(whole.chunks) == list(cut.chunks)
         if n % 5 == 4:
             header = cut.archive.save().header
-            cut.archive = restore_archive(header, cut.chunks.get, cut.query, cut.schemas)
+            cut.archive = restore_archive(header, cut.chunks.get, cut.engine())
     assert whole.written == cut.written
 
 
-def test_chunks_of_equal_content_are_one_chunk_and_gone_once(monkeypatch):
-    monkeypatch.setattr(snapshot, "_CHUNK_BYTES", 65)
+def test_chunks_of_equal_content_are_one_chunk_and_gone_once():
     query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k", goal=sw.NoSlack())
     same, later = pa.table({"ts": [5] * 4, "k": [1] * 4}), pa.table({"ts": [500], "k": [1]})
-    archive = Archive(JoinEngine(query, {"a": same.schema, "b": same.schema}))
+    limits = Limits(chunk_bytes=65)
+    archive = Archive(JoinEngine(query, dict.fromkeys("ab", same.schema), limits=limits))
     names = set()
     for _ in range(3):
         archive.engine.feed(Batch((same, same.slice(0, 0)), np.zeros(4, np.uint8)))

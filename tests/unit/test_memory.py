@@ -18,12 +18,10 @@ from helpers import (
 )
 from helpers import answers as shown
 from naive import Event
-from slackwater.disorder import reorder, rings
-from slackwater.engine import base as engine_module
+from slackwater.disorder import reorder
 from slackwater.engine.join import JoinEngine
-from slackwater.engine.replay import recorded
-from slackwater.joins import keys as key_module
-from slackwater.joins import window_join
+from slackwater.engine.replay import recorded, replay_join
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 
 
 def table(seed, rows=1200, fresh_keys=True):
@@ -55,24 +53,19 @@ QUERIES = {
 }
 
 
-def answers(query, tables):
+def answers(query, tables, limits=DEFAULT_LIMITS):
     batch, _ = recorded(query, tables, "arr")
-    engine = JoinEngine(query, {name: t.schema for name, t in tables.items()})
+    engine = JoinEngine(query, {name: t.schema for name, t in tables.items()}, limits=limits)
     output = engine.feed(batch)
     output.extend(engine.flush())
     return output.table, engine.metrics(), engine
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """All limits so small that they are hit all the time."""
-    monkeypatch.setattr(engine_module, "_AT_ONCE", 50)
-    monkeypatch.setattr(engine_module, "_FEWEST_CODES", 8)
-    monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 7)
-    monkeypatch.setattr(window_join, "_SMALLEST_STORE", 16)
-    monkeypatch.setattr(key_module, "_SMALLEST_TABLE", 4)
-    monkeypatch.setattr(rings, "_FEWEST_BUCKETS", 2)
-    monkeypatch.setattr(rings, "_MOST_BUCKETS", 8)
+# All limits so small that they are hit all the time.
+TINY = Limits(
+    arrivals_at_once=50, results_at_once=7, code_cleanup=8, smallest_store=16, smallest_table=4,
+    fewest_buckets=2, most_buckets=8,
+)  # fmt: skip
 
 
 @pytest.fixture(params=QUERIES.values(), ids=QUERIES.keys())
@@ -83,11 +76,10 @@ def expected(request):
     return query, tables, answers(query, tables)
 
 
-def test_tiny_limits_change_nothing(expected, request):
+def test_tiny_limits_change_nothing(expected):
     query, tables, (results, metrics, _) = expected
     assert metrics.produced > 100
-    request.getfixturevalue("tiny")
-    again, metrics_again, engine = answers(query, tables)
+    again, metrics_again, engine = answers(query, tables, TINY)
     assert again.equals(results)
     assert metrics_again == metrics
     # and memory stays small: keys, events and rows of the past are gone
@@ -105,16 +97,15 @@ def long_case():
     return Case(events, [25] * 3, "key", slack=60)
 
 
-def test_tiny_limits_change_nothing_in_shards(request):
+def test_tiny_limits_change_nothing_in_shards():
     case = long_case()
     query = engine_query(case)
     parts = [shard_batch(case, arriving) for arriving in shards(case, 2)]
     expected = [fed(query, part, common_clock=True) for part in parts]
     together = [result for output, *_ in expected for result in members(output, case.m)]
     assert sorted(together) == sorted(emitted(engine_run(case), case.m))  # nothing is late
-    request.getfixturevalue("tiny")
     for part, whole in zip(parts, expected, strict=True):
-        engine = JoinEngine(query, schemas(query, part), common_clock=True)
+        engine = JoinEngine(query, schemas(query, part), common_clock=True, limits=TINY)
         assert shown(engine, [engine.feed(part), engine.flush()]) == whole
         assert engine.intake.codes.size < 200
         assert engine.log.size < 1500
@@ -146,11 +137,10 @@ def test_stored_events_are_those_that_a_restored_engine_finds(window):
     assert min(seen) > 40
 
 
-def test_a_hot_key_comes_out_in_pieces(monkeypatch):
-    monkeypatch.setattr(window_join, "_RESULTS_AT_ONCE", 100)
+def test_a_hot_key_comes_out_in_pieces():
     a = pa.table({"ts": np.arange(150), "k": [1] * 150})
     query = sw.join(*(sw.Stream(name, "ts", 1000) for name in "ab"), on="k", goal=sw.NoSlack())
-    run = query.replay({"a": a, "b": a})
+    run = replay_join(query, {"a": a, "b": a}, None, Limits(results_at_once=100))
     assert run.results.num_rows == 150 * 150
     assert max(t.num_rows for t in run.output.tables) <= 100
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.factory import engine_for, restore
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
-from slackwater.engine.snapshot import engine_for, restore
 from slackwater.kernels.records import KEY, STREAM, TICK
 from slackwater.metrics.picture import merged, picture, sketch, told
 from slackwater.stats.recent import EDGES, RecentDelays

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from slackwater.disorder.rings import BucketRings
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.kernels import heartbeat as kernels
 from slackwater.kernels import histogram
@@ -82,6 +83,8 @@ class HeartbeatStage:
         Where windows end: marks are wanted there.
     log
         Where the arrivals are; a new one when the stage is used by itself.
+    limits
+        How many buckets there may be.
     """
 
     def __init__(
@@ -95,11 +98,12 @@ class HeartbeatStage:
         slide: int = 0,
         open_end: bool = False,
         log: Log | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.log = log or Log()
         self._recent = recent
         self._span = span
-        self._rings = BucketRings(1, self.log)
+        self._rings = BucketRings(1, self.log, limits)
         self.ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
         self.ctl[kernels.DISTANCE] = distance
         self.ctl[kernels.HEARTBEAT] = self.ctl[kernels.TOP] = BEFORE

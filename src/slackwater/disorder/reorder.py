@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from slackwater.disorder.rings import BucketRings
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.kernels import reorder as kernels
 from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, TICK, Buffers, Released
@@ -86,6 +87,8 @@ class Reorder:
         come.
     log
         Where the arrivals are; a new one when the stage is used by itself.
+    limits
+        How many buckets there may be.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Reorder:
         idle_after: int | None = None,
         synchronize: bool = True,
         log: Log | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self.n_streams = n_streams
         self.log = log or Log()
@@ -119,7 +123,7 @@ class Reorder:
             overdue=np.full(n_streams, NONE),
             overdue_last=np.full(n_streams, NONE),
         )
-        self._rings = BucketRings(2 * n_streams, self.log)
+        self._rings = BucketRings(2 * n_streams, self.log, limits)
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self.set_slack(slack)
 

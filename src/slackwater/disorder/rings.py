@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.kernels import buckets as kernels
 from slackwater.kernels.records import I64, NONE, Rings
-
-_FEWEST_BUCKETS = 64
-_MOST_BUCKETS = 2**20  # beyond this, buckets become wider instead of more
 
 
 class BucketRings:
     """`n` rings of the events of `log`; a bucket spans ``2**shift`` units of time."""
 
-    def __init__(self, n: int, log: Log) -> None:
+    def __init__(self, n: int, log: Log, limits: Limits = DEFAULT_LIMITS) -> None:
         self.n = n
         self._log = log
+        self._limits = limits
         self.shift = 0
-        self.arrays = self._new(_FEWEST_BUCKETS)
+        self.arrays = self._new(limits.fewest_buckets)
 
     @property
     def length(self) -> int:
@@ -49,11 +48,12 @@ class BucketRings:
         if self.fits(span):
             return
         shift = 0
-        while (span >> shift) + 2 > _MOST_BUCKETS:
+        while (span >> shift) + 2 > self._limits.most_buckets:
             shift += 1
         contents = [self.contents(ring) for ring in range(self.n)]
         self.shift = shift
-        self.arrays = self._new(max(_FEWEST_BUCKETS, 1 << ((span >> shift) + 1).bit_length()))
+        needed = 1 << ((span >> shift) + 1).bit_length()
+        self.arrays = self._new(max(self._limits.fewest_buckets, needed))
         for ring, events in enumerate(contents):
             self.insert(ring, events)
 

@@ -20,10 +20,11 @@ from slackwater.compensation.tally import Tally
 from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
 from slackwater.disorder.arrival_clock import ArrivalClock
-from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
+from slackwater.engine.base import DEAD, ShardEngine, add
 from slackwater.engine.deadlines import WindowDeadlines
-from slackwater.engine.output import Output, Shape, time_type
+from slackwater.engine.output import Output, Shape
 from slackwater.engine.panes import Panes
+from slackwater.engine.result_schema import check_schema, group_types, result_schema
 from slackwater.engine.window_tally import WindowTally
 from slackwater.errors import DataError, QueryError
 from slackwater.kernels.records import BEFORE, I32, I64, TICK, U8
@@ -61,7 +62,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
     ) -> None:
         known = [check_schema(schemas, name) for name in query.names]
         self.values = Values(query, known)
-        shape = Shape(result_schema(query, known), counts=False, keeps_members=False)
+        shape = Shape(result_schema(query, schemas), counts=False, keeps_members=False)
         super().__init__(query, schemas, shape, self.values)
         self.reorder = ArrivalClock(len(query.streams))
         self.codec = codec_for(query, known, self.values)
@@ -80,7 +81,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         if begin == end:
             return
-        if not self.knows_arrival:
+        if not self.has_arrival:
             msg = (
                 "a deadline is a time of arrival, so rows must say when they arrived; "
                 "name the column with arrival="
@@ -189,6 +190,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._results = []
         return super()._give_out()
 
+    def latest_rows(self, output: Output) -> pa.Table | None:
+        """Return the last rows that were emitted."""
+        return output.tables[-1] if output.tables else None
+
     # ---- commands
 
     def set_slack(self, slack: int) -> None:
@@ -203,7 +208,7 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     # ---- snapshot
 
-    def places(self) -> U8:
+    def event_locations(self) -> U8:
         """Return which events are in a pane that some window still needs."""
         place = np.full(self.log.size, DEAD, np.uint8)
         place[self._panes.all_events() - self.log.base] = _STORED
@@ -247,40 +252,6 @@ def codec_for(query: AggregateQuery, schemas: Sequence[pa.Schema], values: Value
     """Return the codec of the tallies of a query."""
     m = len(query.streams)
     return TallyCodec((m, cells_for(m), values.n), group_types(query, schemas))
-
-
-def group_types(query: AggregateQuery, schemas: Sequence[pa.Schema]) -> list[pa.DataType]:
-    """Return the types of the columns that make groups."""
-    types = []
-    for name in query.group_columns:
-        assert query.group_stream is not None
-        schema = schemas[query.group_stream]
-        if name not in schema.names:
-            stream = query.names[query.group_stream]
-            msg = (
-                f"by names {stream}.{name}, but stream {stream!r} has no such column; "
-                f"it has {', '.join(schema.names)}"
-            )
-            raise QueryError(msg)
-        types.append(schema.field(name).type)
-    return types
-
-
-def result_schema(query: AggregateQuery, schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the columns of results: window, group, aggregates, completeness."""
-    time = time_type(query, schemas)
-    fields = [pa.field(name, time, nullable=False) for name in ("window_start", "window_end")]
-    types = group_types(query, schemas)
-    fields += [pa.field(n, kind) for n, kind in zip(query.group_columns, types, strict=True)]
-    for name, how in query.select.items():
-        whole = pa.int64() if how.function == "count" else pa.float64()
-        fields += [pa.field(name, pa.float64()), pa.field(f"{name}_observed", whole)]
-        fields += [pa.field(f"{name}_{end}", pa.float64()) for end in ("low", "high")]
-    fields += [
-        pa.field("completeness", pa.float64()),
-        pa.field("exact", pa.bool_(), nullable=False),
-    ]
-    return pa.schema(fields)
 
 
 def rows_table(rows: Sequence[ResultRow], query: AggregateQuery, schema: pa.Schema) -> pa.Table:

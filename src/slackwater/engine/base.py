@@ -1,4 +1,4 @@
-"""What the operators of one shard have in common: rows in, output out, in pieces; memory, metrics.
+"""What the engines of one shard have in common: rows in, output out, in pieces; memory, metrics.
 
 An engine is defined per event in arrival order: the same arrivals cut into any batches give the
 same results, the same K series and the same metrics. It reads no clock; time is what arrives.
@@ -20,9 +20,11 @@ from slackwater.disorder.reorder import Reorder
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Intake, Numbers, Rejected
 from slackwater.engine.output import Output, Shape
+from slackwater.engine.result_schema import check_schema
 from slackwater.engine.rows import Rows
 from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events.batch import Batch
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.kernels.records import BEFORE, I32, I64, U8
 from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
@@ -32,12 +34,9 @@ from slackwater.query.join import JoinQuery
 from slackwater.query.window import WindowQuery
 from slackwater.stats.recent import RecentDelays
 
-_AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
-_FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
+DEAD = 255  # the location of an event that is not needed any more
 
-DEAD = 255  # the place of an event that does not matter any more
-
-Asked = TypeVar("Asked", JoinQuery, WindowQuery, AggregateQuery)
+AQuery = TypeVar("AQuery", JoinQuery, WindowQuery, AggregateQuery)
 Stage = TypeVar("Stage", Reorder, HeartbeatStage, ArrivalClock)
 
 
@@ -66,23 +65,29 @@ class Counters:
         return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)], [0] * m)
 
 
-class ShardEngine(ABC, Generic[Asked, Stage]):
+class ShardEngine(ABC, Generic[AQuery, Stage]):
     """Takes in batches, lets a stage sort them, and hands what leaves it to an operator.
 
-    `reorder` is the stage; subclasses have the operator. `recent` has a sample of the delays, where
-    nobody else keeps them; it is only shown.
+    `reorder` is the stage; subclasses have the operator. `recent` has a sample of the delays, for
+    reports only, in engines whose statistics do not have them all.
     """
 
     reorder: Stage
 
     def __init__(
-        self, query: Asked, schemas: Mapping[str, pa.Schema], shape: Shape, numbers: Numbers
+        self,
+        query: AQuery,
+        schemas: Mapping[str, pa.Schema],
+        shape: Shape,
+        numbers: Numbers,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.query: Asked = query
-        self.asked = query.goal  # at the start; it may change on the way
+        self.query: AQuery = query
+        self.initial_goal = query.goal  # `query.goal` may change while the query runs
+        self.limits = limits
         self.schemas = [check_schema(schemas, name) for name in query.names]
         self.shape = shape
-        self.intake = Intake(query, self.schemas, numbers)
+        self.intake = Intake(query, self.schemas, numbers, shape.projection, limits)
         self.log = Log(self.intake.n_keys, **numbers.widths)
         self.rows = [
             Rows(pa.schema([schema.field(c) for c in self.intake.kept_columns(s)]))
@@ -91,7 +96,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         self.counters = Counters.zero(len(query.streams))
         self.recent: RecentDelays | None = RecentDelays(len(query.streams))
         self.flushed = False  # and nothing has arrived since
-        self.knows_arrival = True  # of the last batch; waits are measured only then
+        self.has_arrival = True  # the last batch came with arrivals, so waits can be measured
         self._output = Output(shape)
         self._stopped = False
 
@@ -104,11 +109,12 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
     def feed_in_pieces(self, batch: Batch, piece: int | None = None) -> Iterator[Output]:
         """The same, each time about `piece` bytes of results are there: memory stays bounded.
 
-        The pieces must be asked for to the end; an engine that is left before is of no more use.
+        The pieces must be read to the end; an engine that is left before is of no more use.
         """
         self._check(batch)
         self._stopped = True  # until the batch is through: half a batch must not be built upon
-        for part in batch.slices(max(1, _AT_ONCE // self.log.breadth)):
+        batch = self.intake.checks.check_batch(batch)
+        for part in batch.slices(max(1, self.limits.arrivals_at_once // self.log.breadth)):
             yield from self._take_in(part, piece)
         self._stopped = False
         yield self._give_out()
@@ -127,12 +133,26 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         yield self._give_out()
 
     def finish(self, stream: int) -> None:
-        """No more is to be expected of `stream`: the others need not wait for it."""
+        """No more rows of `stream` will come: the others need not wait for it."""
         self.reorder.finish(stream)
+
+    def tick(self, now: int) -> Output:  # noqa: ARG002  for engines with deadlines
+        """Advance to the latest arrival seen by any shard."""
+        return self._give_out()
+
+    def latest_rows(self, output: Output) -> pa.Table | None:  # noqa: ARG002  of aggregates
+        """The rows of `output` that a dashboard shows as the latest ones, if there are such."""
+        return None
+
+    def measured(self, busy: float, begin: int) -> None:
+        """Take note that arrivals since time `begin` kept the machine busy for `busy` seconds.
+
+        Only load shedding without a budget uses it; it acts from the next batch on.
+        """
 
     def snapshot(self) -> bytes:
         """All that is needed to go on later, elsewhere; between batches."""
-        from slackwater.engine.snapshot import snapshot  # noqa: PLC0415  it builds engines itself
+        from slackwater.engine.snapshot import snapshot  # noqa: PLC0415  it needs this module
 
         self._check(None)
         return snapshot(self)
@@ -156,16 +176,16 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         """Key codes have new numbers."""
 
     @abstractmethod
-    def places(self) -> U8:
-        """Where each event of the log is: some number, or DEAD if it does not matter any more."""
+    def event_locations(self) -> U8:
+        """Where each event of the log is: some number, or DEAD if it is not needed any more."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """What stage, operator and controller know beside the events, as plain data."""
+        """The state of stage, operator and controller without the events, as plain data."""
 
     @abstractmethod
-    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
-        """Go on from `said`, a state and more; `at` has the events by their places."""
+    def resume(self, header: dict[str, Any], at: dict[int, I64]) -> None:
+        """Continue from the `header` of a snapshot; `at` has the events by their locations."""
 
     @abstractmethod
     def set_slack(self, slack: int) -> None:
@@ -173,7 +193,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
 
     @abstractmethod
     def set_goal(self, goal: Goal) -> None:
-        """Ask for more or less of the same from here on; what was learnt stays."""
+        """Change the figures of the goal from here on; what was learnt stays."""
 
     @abstractmethod
     def _stored(self) -> int:
@@ -199,7 +219,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         )
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
-        """What load shedding does, in engines that can do without something."""
+        """Figures of load shedding, in engines that shed."""
         return None
 
     def _stream_metrics(self, s: int) -> StreamMetrics:
@@ -240,7 +260,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
     def _take_in(self, batch: Batch, piece: int | None) -> Iterator[Output]:
         self.flushed = self.flushed and len(batch.stream) == 0
         self._make_room(len(batch.stream))
-        self.knows_arrival = batch.arrival is not None
+        self.has_arrival = batch.arrival is not None
         first_rows = [rows.end for rows in self.rows]
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)
@@ -268,7 +288,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         self._output.rejects(rejected)
 
     def _give_out(self) -> Output:
-        """What came so far; from here on it is somebody else's."""
+        """Hand over what came so far."""
         output, self._output = self._output, Output(self.shape)
         output.top = self.reorder.top
         return output
@@ -276,7 +296,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
     # ---- memory
 
     def _make_room(self, n: int) -> None:
-        """Forget what no longer matters before the log would have to grow."""
+        """Forget what is not needed any more before the log would have to grow."""
         if self.log.has_room(n):
             return
         oldest = int(self.reorder.waiting().min(initial=self._oldest()))
@@ -284,15 +304,15 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             return  # little to gain: let the log grow, so that this stays rare
         self.log.trim(oldest)
         self._forget_rows(self.log.end)
-        if self.intake.codes.size > _FEWEST_CODES:
+        if self.intake.codes.size > self.limits.code_cleanup:
             self._forget_codes()
 
     def _forget_rows(self, reached: int) -> None:
-        """Drop the rows of events that do not matter any more; those from `reached` on still will.
+        """Drop the rows of events that are not needed any more.
 
-        They have not been taken in yet.
+        Those from `reached` on stay: they have not been taken in yet.
         """
-        alive = self.places() != DEAD
+        alive = self.event_locations() != DEAD
         alive[reached - self.log.base :] = True
         for s, rows in enumerate(self.rows):
             own = self.log.row[alive & (self.log.stream == s)]
@@ -321,14 +341,6 @@ def _whole(pieces: Iterator[Output]) -> Output:
 def add(totals: list[int], more: Sequence[int] | I64) -> None:
     """Add to each total."""
     totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
-
-
-def check_schema(schemas: Mapping[str, pa.Schema], name: str) -> pa.Schema:
-    """The schema of the stream `name`."""
-    if name not in schemas:
-        msg = f"there is no data for stream {name!r}; got {', '.join(schemas) or 'none'}"
-        raise DataError(msg)
-    return schemas[name].remove_metadata()
 
 
 def _brief(schema: pa.Schema) -> str:

@@ -15,10 +15,13 @@ from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
 from slackwater.disorder.reorder import Reorder, ReorderState
-from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
+from slackwater.engine.base import DEAD, ShardEngine, add
 from slackwater.engine.output import Output, Shape
+from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
+from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
@@ -27,7 +30,7 @@ from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, goal_from_dict
 from slackwater.query.join import JoinQuery
 
-_STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)  # places of events
+_STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)  # locations of events
 
 
 class JoinEngine(ShardEngine[JoinQuery, Reorder]):
@@ -36,14 +39,16 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
     Parameters
     ----------
     query
-        What was asked.
+        The join.
     schemas
         The Arrow schema of each stream, by name.
     controller
-        Who sets K; by default what the query's goal says.
+        Sets K; by default the controller of the query's goal.
     common_clock, idle_after
-        See `Reorder`: whether ticks tell how far the streams are elsewhere, and after which silence
-        (in units) a stream is not waited for.
+        See `Reorder`: whether ticks carry the local times of the streams in other shards, and after
+        which silence (in units) the join stops waiting for a stream.
+    limits
+        Sizes of arrays; they do not change results.
     """
 
     def __init__(
@@ -53,10 +58,11 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         controller: Controller | None = None,
         common_clock: bool = False,
         idle_after: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         given = [check_schema(schemas, name) for name in query.names]
         conditions = compile_conditions(query, given)
-        super().__init__(query, schemas, Shape.of(query, given), conditions.columns)
+        super().__init__(query, schemas, Shape.of(query, given), conditions.columns, limits)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
         if self.statistics is not None:
@@ -71,20 +77,21 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             idle_after=idle_after,
             synchronize=getattr(query.goal, "synchronize", True),
             log=self.log,
+            limits=limits,
         )
         index = index_for(query, conditions)
         self.shedder = shedder_for(query, conditions, index)
         self._reached = 0  # arrivals before this one have been taken in
         self._first_alive = 0  # none before this one is in a window; horizons never go back
-        self._due: list[int | None] = []  # when controller and shedder look at things again
+        self._due: list[int | None] = []  # when the intervals of controller and shedder end
         shed = None if self.shedder is None else self.shedder.shed
-        self.join = WindowJoin(query, conditions, self.log, shed, index)
+        self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
 
     # ---- work
 
     def set_goal(self, goal: Goal) -> None:
-        """Ask for more or less of the same from here on; what was learnt stays."""
-        if type(goal) is not type(self.query.goal) or self.statistics is None:
+        """Change the figures of the goal from here on; what was learnt stays."""
+        if not isinstance(goal, type(self.query.goal)) or self.statistics is None:
             msg = f"a running goal {self.query.goal} can only get other figures, got {goal}"
             raise QueryError(msg)
         self.query = replace(self.query, goal=goal)
@@ -106,16 +113,12 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         controller: Controller | None = None,
         common_clock: bool = False,
         idle_after: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> JoinEngine:
         """The engine whose `snapshot` this is; the query may change its goal and retention."""
-        from slackwater.engine.snapshot import restore  # noqa: PLC0415
+        return restored(data, cls(query, schemas, controller, common_clock, idle_after, limits))
 
-        options = {"common_clock": common_clock, "idle_after": idle_after}
-        engine = restore(data, query, schemas, controller=controller, **options)
-        assert isinstance(engine, cls)
-        return engine
-
-    def places(self) -> U8:
+    def event_locations(self) -> U8:
         """Stored in the windows, or waiting in one of the buffers."""
         log, waiting = self.log, self.reorder.state()
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
@@ -128,7 +131,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         return place
 
     def state(self) -> dict[str, Any]:
-        """What is known beside the events, as plain data."""
+        """The state without the events, as plain data."""
         waiting = self.reorder.state()
         return {
             "reorder": {
@@ -143,36 +146,36 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             "shedder": None if self.shedder is None else self.shedder.state(),
         }
 
-    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
-        """Go on from `said`; the goal may be another one."""
+    def resume(self, header: dict[str, Any], at: dict[int, I64]) -> None:
+        """Continue from the header of a snapshot; the goal may be another one."""
         slack = self.reorder.slack
         none = np.empty(0, np.int64)
         self.reorder.resume(
             ReorderState(
-                **said["reorder"],
+                **header["reorder"],
                 in_slack=at.get(_IN_SLACK, none),
                 overdue=at.get(_OVERDUE, none),
                 in_sync=at.get(_IN_SYNC, none),
             )
         )
-        same_goal = repr(self.asked) == said["asked"]
-        goal = goal_from_dict(said["goal"])
+        same_goal = repr(self.initial_goal) == header["initial_goal"]
+        goal = goal_from_dict(header["goal"])
         if same_goal and goal != self.query.goal:
             self.set_goal(goal)  # it was changed on the way
         elif not same_goal and self.statistics is None:
             self.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
-        self.join.resume(JoinState(**said["join"]), at.get(_STORED, none))
-        if self.statistics is not None and self.statistics.fits(said["statistics"]):
-            self.statistics.resume(said["statistics"])
+        self.join.resume(JoinState(**header["join"]), at.get(_STORED, none))
+        if self.statistics is not None and self.statistics.fits(header["statistics"]):
+            self.statistics.resume(header["statistics"])
             if same_goal:
-                self.controller.resume(said["controller"])
-        if self.shedder is not None and self.shedder.fits(said["shedder"]):
-            self.shedder.resume(said["shedder"])
+                self.controller.resume(header["controller"])
+        if self.shedder is not None and self.shedder.fits(header["shedder"]):
+            self.shedder.resume(header["shedder"])
             self.join.set_orders(self.shedder.orders)
 
     @cached_property
     def model(self) -> RecallModel:
-        """Which recall each K should give; only to be shown, the controller has its own."""
+        """The recall that each K should give; for reports only, the controller has its own."""
         return RecallModel(self.query)
 
     def _stored(self) -> int:
@@ -223,7 +226,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
     # ---- adaptation
 
     def _set_boundary(self) -> None:
-        """Stop where the controller or the shedder has to look at things again."""
+        """Stop where an interval of the controller or of the shedder ends."""
         top = self.reorder.top
         if top == BEFORE:  # the grid is that of event time, wherever it starts
             top = int(self.log.ts[0])
@@ -256,12 +259,12 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             self.join.set_orders(self.shedder.orders)
 
     def _evict(self) -> None:
-        """Let the least valuable events go when the windows hold more than they may."""
+        """Drop the least valuable events when the windows hold more than they may."""
         shedder, log = self.shedder, self.log
         assert shedder is not None
         if shedder.eviction is None or self.join.time == BEFORE:
             return
-        stored = self.places() == _STORED
+        stored = self.event_locations() == _STORED
         stored[self._reached - log.base :] = False  # they have not come yet
         age, size = [], []
         for s, rows in enumerate(self.rows):
@@ -291,7 +294,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             self._shed()
 
     def _adapt(self) -> None:
-        """An adaptation interval is over: let the controller choose the next K."""
+        """End an adaptation interval: the controller chooses the next K."""
         assert self.statistics is not None
         reorder = self.reorder
         interval = Interval(
@@ -330,7 +333,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         if self.statistics is not None:
             could_make = made
             if self.shedder is not None and self.shedder.is_shedding:
-                # Disorder alone is the goal's matter. Late events, which are behind, make nothing.
+                # The goal is about disorder alone. Late events, which are behind, make nothing.
                 own = sampled.n > 0
                 position = sampled.position[own]
                 could_make = Made(position, out.ts[position], sampled.n[own])
@@ -391,7 +394,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         output = self._output
         tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
         output.results(found, tables)
-        if not self.knows_arrival:
+        if not self.has_arrival:
             return
         emitted = self.log.arrival[out.during[found.position] - self.log.base]
         waits = emitted - self.log.arrival[found.last - self.log.base]

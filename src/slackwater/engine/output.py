@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Rejected
-from slackwater.errors import QueryError
+from slackwater.engine.result_schema import LATE, join_columns, projection_of, schema_of
 from slackwater.events.log import Log
 from slackwater.joins.projection import Projection
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made, Released, Results
-from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
-
-RESULT_TS = "result_ts"
-LATE = "late"
 
 
 @dataclass(frozen=True)
@@ -35,45 +31,11 @@ class Shape:
 
     @classmethod
     def of(cls, query: JoinQuery, schemas: Sequence[pa.Schema]) -> Shape:
-        """Result time first, then what is selected.
-
-        ``"*"`` is every column of every stream as ``<stream>_<column>``.
-        """
-        time = time_type(query, schemas)
-        fields = [pa.field(RESULT_TS, time, nullable=False)]
-        if query.select == "count":
-            fields.append(pa.field("n", pa.int64(), nullable=False))
-            return cls(pa.schema(fields), counts=True, keeps_members=False)
-        projection = None if query.select == "*" else Projection(query, schemas)
-        if projection is not None:
-            fields += projection.fields
-        else:
-            for name, schema in zip(query.names, schemas, strict=True):
-                fields += [column.with_name(f"{name}_{column.name}") for column in schema]
-        if query.late == "emit":
-            fields.append(pa.field(LATE, pa.bool_(), nullable=False))
-        names = [column.name for column in fields]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            how = "they are named <stream>_<column>" if projection is None else "result_ts is one"
-            msg = (
-                f"results would have more than one column {', '.join(doubled)} "
-                f"({how}); rename {'a stream' if projection is None else 'one'}"
-            )
-            raise QueryError(msg)
-        return cls(pa.schema(fields), False, query.has_tuple_windows, projection)
-
-
-def time_type(query: AnyQuery, schemas: Sequence[pa.Schema]) -> pa.DataType:
-    """A timestamp where all streams have one, else a number."""
-    types = [
-        schema.field(stream.ts).type
-        for stream, schema in zip(query.streams, schemas, strict=True)
-        if stream.ts in schema.names
-    ]
-    if types and all(pa.types.is_timestamp(kind) for kind in types):
-        return pa.timestamp(query.unit, types[0].tz)
-    return pa.int64()
+        """The columns of the results of a join."""
+        projection = projection_of(query, schemas)
+        schema = schema_of(join_columns(query, schemas, projection))
+        counts = query.select == "count"
+        return cls(schema, counts, not counts and query.has_tuple_windows, projection)
 
 
 class Production(NamedTuple):
@@ -211,6 +173,12 @@ def rejects_table(
         "row": pa.array([int(orders[s][n]) for s, n in places], pa.int64()),
         "reason": pa.array([REASONS[why] for r in rejected for why in r.reason], pa.string()),
     })  # fmt: skip
+
+
+def slack_table(slacks: Sequence[tuple[int, int]]) -> pa.Table:
+    """K over event time: (ts, k), a row for each change."""
+    ts, k = zip(*slacks, strict=True) if slacks else ((), ())
+    return pa.table({"ts": pa.array(ts, pa.int64()), "k": pa.array(k, pa.int64())})
 
 
 def late_table(late: Sequence[LateEvents], names: Sequence[str]) -> pa.Table:

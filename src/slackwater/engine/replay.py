@@ -1,4 +1,7 @@
-"""Recorded streams through the engine, without Spark: `JoinQuery.replay`."""
+"""Recorded streams through an engine, without Spark: the `replay` of each kind of query.
+
+`recorded` owns times and checks: each time is converted and each row checked there, once.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from slackwater.engine.checks import check_zones
+from slackwater.engine.aggregate import AggregateEngine
+from slackwater.engine.checks import BAD_TIME, Checks, check_zones
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
-from slackwater.engine.output import Output, counts, late_table, rejects_table
+from slackwater.engine.output import Output, counts, late_table, rejects_table, slack_table
 from slackwater.engine.report import Report, report
+from slackwater.engine.result_schema import result_columns
 from slackwater.engine.scale import Clock, typical, warn_of_units
+from slackwater.engine.window import WindowEngine
 from slackwater.errors import DataError
 from slackwater.events.batch import (
     Batch,
@@ -25,44 +32,15 @@ from slackwater.events.batch import (
     in_arrival_order,
     time_in_units,
 )
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels.records import I64
 from slackwater.metrics.counters import Metrics
+from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
 from slackwater.query.stream import by_stream
 from slackwater.query.units import Duration
-
-
-def replay(query: JoinQuery, tables: Mapping[str, Any], arrival: str | None) -> Run:
-    """Feed all rows in arrival order, then flush."""
-    batch, orders = recorded(query, tables, arrival)
-    engine = JoinEngine(
-        query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
-    )
-    output = Output(engine.shape)
-    for part in at_once(batch, engine):
-        with LoadMeter(engine):
-            output.extend(engine.feed(part))
-    output.extend(engine.flush())
-    return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
-
-
-def at_once(batch: Batch, engine: JoinEngine) -> Iterable[Batch]:
-    """All of it; or as much as comes in the time between two looks at the load, if it is measured.
-
-    The load is that of streams that arrive as they were recorded.
-    """
-    shedder = engine.shedder
-    if (
-        shedder is None
-        or not shedder.uses_measured_load
-        or batch.arrival is None
-        or not len(batch.arrival)
-    ):
-        return [batch]
-    begin, end = int(batch.arrival[0]), int(batch.arrival[-1])
-    looks = np.arange(begin + shedder.every, end + shedder.every + 1, shedder.every)
-    return batch.cut(np.searchsorted(batch.arrival, looks).tolist())
+from slackwater.query.window import WindowQuery
 
 
 def recorded(
@@ -78,26 +56,35 @@ def recorded(
     if missing:
         msg = f"there is no data for stream {', '.join(missing)}; got {', '.join(tables) or 'none'}"
         raise DataError(msg)
-    arrow, arrivals, times = [], [], []
-    clocks: list[Clock] = []
+    arrow = []
     for stream in query.streams:
         table = as_table(tables[stream.name], stream.name)
-        table = table.replace_schema_metadata().combine_chunks()
-        check_time_column(stream.name, stream.ts, table.schema)
-        ts, good = time_in_units(flat(table.column(stream.ts)), query.unit)
-        arrow.append(table)
-        times.append(ts)
-        clocks += _clock(stream.name, stream.ts, ts, good)
+        arrow.append(table.replace_schema_metadata().combine_chunks())
+    schemas = [table.schema for table in arrow]
+    for stream, schema in zip(query.streams, schemas, strict=True):
+        check_time_column(stream.name, stream.ts, schema)
+    result_columns(query, schemas)  # raises what an engine would raise before it checks rows
+    checks = Checks(query, schemas)
+    checked = [checks.check(s, table) for s, table in enumerate(arrow)]
+    arrivals, clocks = [], list[Clock]()
+    for stream, table, rows in zip(query.streams, arrow, checked, strict=True):
+        usable = rows.reason != BAD_TIME
+        clocks += _clock(stream.name, stream.ts, rows.ts, usable)
         if arrival is None:
-            arrivals.append(_local_time(ts, good))
+            arrivals.append(_local_time(rows.ts, usable))
         else:
             arrivals.append(_arrival(table, stream.name, arrival, query))
-            clocks += _clock(stream.name, arrival, arrivals[-1], np.ones(len(ts), bool))
-    check_zones(query, [table.schema for table in arrow])
+            clocks += _clock(stream.name, arrival, arrivals[-1], np.ones(len(rows.ts), bool))
+    check_zones(query, schemas)
     warn_of_units(clocks, query.unit)
-    if arrival is None:  # rows of a table arrive in table order
-        times = [np.arange(len(ts)) for ts in times]
-    return in_arrival_order(arrow, arrivals, times)
+    # without an arrival column the rows of a table arrive in table order
+    within = [np.arange(len(c.ts)) if arrival is None else c.ts for c in checked]
+    return in_arrival_order(arrow, checked, arrivals, within)
+
+
+def schemas_of(query: AnyQuery, batch: Batch) -> dict[str, pa.Schema]:
+    """The schema of each stream of a batch, by name."""
+    return dict(zip(query.names, (table.schema for table in batch.tables), strict=True))
 
 
 def _clock(stream: str, column: str, ts: I64, good: Any) -> list[Clock]:
@@ -121,9 +108,72 @@ def _local_time(ts: I64, good: Any) -> I64:
     return np.maximum.accumulate(usable) if len(usable) else usable
 
 
+def replay_join(
+    query: JoinQuery,
+    tables: Mapping[str, Any],
+    arrival: str | None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Run:
+    """Feed all rows in arrival order, then flush."""
+    batch, orders = recorded(query, tables, arrival)
+    engine = JoinEngine(query, schemas_of(query, batch), limits=limits)
+    output = Output(engine.shape)
+    for part in at_once(batch, engine):
+        with LoadMeter(engine):
+            output.extend(engine.feed(part))
+    output.extend(engine.flush())
+    return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
+
+
+def at_once(batch: Batch, engine: JoinEngine) -> Iterable[Batch]:
+    """The batch; where load is measured, cut into the intervals in which it is.
+
+    The load is that of streams that arrive as they were recorded.
+    """
+    shedder = engine.shedder
+    if (
+        shedder is None
+        or not shedder.uses_measured_load
+        or batch.arrival is None
+        or not len(batch.arrival)
+    ):
+        return [batch]
+    begin, end = int(batch.arrival[0]), int(batch.arrival[-1])
+    ends = np.arange(begin + shedder.every, end + shedder.every + 1, shedder.every)
+    return batch.cut(np.searchsorted(batch.arrival, ends).tolist())
+
+
+def replay_window(query: WindowQuery, table: Any, arrival: str | None) -> WindowRun:
+    """Feed all rows in arrival order, then flush."""
+    tables = table if isinstance(table, Mapping) else {query.names[0]: table}
+    batch, orders = recorded(query, tables, arrival)
+    engine = WindowEngine(query, schemas_of(query, batch))
+    output = engine.feed(batch)
+    output.extend(engine.flush())
+    buffered = engine.reorder.average_buffered
+    return WindowRun(query, output, engine.metrics(), buffered, orders[0].tolist())
+
+
+def replay_aggregate(
+    query: AggregateQuery, tables: Mapping[str, Any], arrival: Any
+) -> AggregateRun:
+    """Feed all rows in arrival order, then flush."""
+    if not isinstance(arrival, str):
+        msg = f"a deadline is a time of arrival: arrival= must name a column, got {arrival!r}"
+        raise DataError(msg)
+    batch, orders = recorded(query, tables, arrival)
+    engine = AggregateEngine(query, schemas_of(query, batch))
+    output = engine.feed(batch)
+    output.extend(engine.flush())
+    return AggregateRun(query, orders, output, engine.metrics())
+
+
+# ---- what a replay gave
+
+
 @dataclass(frozen=True)
 class Run:
-    """A finished replay."""
+    """A finished replay of a join."""
 
     query: JoinQuery
     batch: Batch
@@ -143,8 +193,7 @@ class Run:
 
     def slack(self) -> pa.Table:
         """K over event time: (ts, k), a row for each change."""
-        ts, k = zip(*self.output.slacks, strict=True) if self.output.slacks else ((), ())
-        return pa.table({"ts": pa.array(ts, pa.int64()), "k": pa.array(k, pa.int64())})
+        return slack_table(self.output.slacks)
 
     @cached_property
     def late(self) -> pa.Table:
@@ -174,6 +223,73 @@ class Run:
             L: a measurement each L.
         """
         return report(self, gamma, period, every)
+
+
+@dataclass(frozen=True)
+class WindowRun:
+    """A finished replay of windows over one stream."""
+
+    query: WindowQuery
+    output: Output
+    metrics: Metrics
+    average_buffered: float  # events that waited, on average over all arrivals
+    order: list[int]  # which row of the table was the n-th to arrive
+
+    @cached_property
+    def results(self) -> pa.Table:
+        """The aggregates, by the end of their windows."""
+        return self.output.table
+
+    @cached_property
+    def late(self) -> pa.Table:
+        """Events that were dropped: stream, ts, late_by."""
+        return late_table(self.output.late, self.query.names).select(["stream", "ts", "late_by"])
+
+    @cached_property
+    def rejected(self) -> pa.Table:
+        """Rows that could not take part: stream, row of the table, reason."""
+        return rejects_table(self.output.rejected, self.query.names, [np.array(self.order)])
+
+    @property
+    def drop_ratio(self) -> float:
+        """The share of the events that was dropped."""
+        stream = self.metrics.streams[self.query.names[0]]
+        arrived = stream.in_order + stream.late_dropped + stream.buffered
+        return stream.late_dropped / max(1, arrived)
+
+    def slack(self) -> pa.Table:
+        """How far the heartbeat was behind its base: (ts, k), a row for each change."""
+        return slack_table(self.output.slacks)
+
+
+@dataclass(frozen=True)
+class AggregateRun:
+    """A finished replay of aggregates over joined windows."""
+
+    query: AggregateQuery
+    orders: list[I64]  # for each stream, which row of its table was the n-th to arrive
+    output: Output
+    metrics: Metrics
+
+    @cached_property
+    def results(self) -> pa.Table:
+        """All rows, in the order in which they were given out."""
+        return self.output.table
+
+    @cached_property
+    def early(self) -> pa.Table:
+        """The rows that were given out at deadlines."""
+        return self.results.filter(pc.invert(self.results.column("exact")))
+
+    @cached_property
+    def exact(self) -> pa.Table:
+        """The rows of complete windows."""
+        return self.results.filter(self.results.column("exact"))
+
+    @cached_property
+    def rejected(self) -> pa.Table:
+        """Rows that could not take part: stream, row of its table, reason."""
+        return rejects_table(self.output.rejected, self.query.names, self.orders)
 
 
 _COUNTS = pa.schema([pa.field("result_ts", pa.int64()), pa.field("n", pa.int64())])

@@ -13,9 +13,12 @@ import pyarrow as pa
 from slackwater.controllers.drop_ratio import DropController, KimController, Period
 from slackwater.controllers.error_bound import ErrorController
 from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
-from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
-from slackwater.engine.output import RESULT_TS, LateEvents, Output, Production, Shape, time_type
+from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.engine.output import LateEvents, Output, Production, Shape
+from slackwater.engine.result_schema import check_schema, schema_of, window_columns
+from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated, Late, Released
 from slackwater.query.goals import DropRatio, ErrorBound, Goal, MaxSlack, Slack, goal_from_dict
 from slackwater.query.units import to_units
@@ -26,16 +29,23 @@ from slackwater.windows.window_aggregate import AggregateState, WindowAggregate
 
 _BINS = 20  # of a window that ends with each event
 _MOST_BINS = 1000  # of another: range and slide may have no common measure
-_BACK, _FRONT, _IN_SLACK = range(3)  # places of events
+_BACK, _FRONT, _IN_SLACK = range(3)  # locations of events
 
 
 class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
     """Aggregates over windows of one stream."""
 
-    def __init__(self, query: WindowQuery, schemas: Mapping[str, pa.Schema]) -> None:
+    def __init__(
+        self,
+        query: WindowQuery,
+        schemas: Mapping[str, pa.Schema],
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         [schema] = [check_schema(schemas, name) for name in query.names]
         self.plan = SlotPlan(query.select, schema, query.names[0])
-        super().__init__(query, schemas, _shape(query, self.plan, schema), self.plan)
+        columns = schema_of(window_columns(query, schema, self.plan))
+        shape = Shape(columns, counts=False, keeps_members=False)
+        super().__init__(query, schemas, shape, self.plan, limits)
         goal, step = query.goal, query.step
         self.reorder = HeartbeatStage(
             to_units(goal.length, query.unit, "slack") if isinstance(goal, Slack) else 0,
@@ -43,6 +53,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             slide=step if isinstance(step, int) else 0,
             open_end=query.bounds == "[)",
             log=self.log,
+            limits=limits,
         )
         self.controller = _controller(goal)
         self.errors = _errors(query) if isinstance(goal, ErrorBound) else None
@@ -53,11 +64,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         cls, data: bytes, query: WindowQuery, schemas: Mapping[str, pa.Schema]
     ) -> WindowEngine:
         """The engine whose `snapshot` this is; the query may change its goal."""
-        from slackwater.engine.snapshot import restore  # noqa: PLC0415  it builds engines itself
-
-        engine = restore(data, query, schemas)
-        assert isinstance(engine, cls)
-        return engine
+        return restored(data, cls(query, schemas))
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         stage = self.reorder
@@ -165,7 +172,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             self._output.slack(top, distance)
 
     def set_goal(self, goal: Goal) -> None:
-        """Ask for another ratio from here on; what was learnt stays."""
+        """Change the figures of the goal from here on; what was learnt stays."""
         before = self.query.goal
         if self.controller is None or not _is_alike(goal, before):
             msg = f"a running goal {before} can only get other figures, got {goal}"
@@ -178,8 +185,8 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
 
     # ---- for a snapshot
 
-    def places(self) -> U8:
-        """In a window, on either side of its turn, or waiting."""
+    def event_locations(self) -> U8:
+        """In a window, in its front or back stack, or waiting."""
         place = np.full(self.log.size, DEAD, np.uint8)
         events, is_front = self.windows.kept()
         place[events - self.log.base] = np.where(is_front, _FRONT, _BACK)
@@ -187,7 +194,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         return place
 
     def state(self) -> dict[str, Any]:
-        """What is known beside the events, as plain data."""
+        """The state without the events, as plain data."""
         return {
             "heartbeat": self.reorder.about(),
             "windows": self.windows.state()._asdict(),
@@ -195,25 +202,25 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             "errors": None if self.errors is None else self.errors.state(),
         }
 
-    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
-        """Go on from `said`; the goal may be another one."""
+    def resume(self, header: dict[str, Any], at: dict[int, I64]) -> None:
+        """Continue from the header of a snapshot; the goal may be another one."""
         none = np.empty(0, np.int64)
         distance = self.reorder.slack
         waiting = at.get(_IN_SLACK, none)
-        self.reorder.resume(HeartbeatState(**said["heartbeat"], in_slack=waiting))
+        self.reorder.resume(HeartbeatState(**header["heartbeat"], in_slack=waiting))
         front, back = at.get(_FRONT, none), at.get(_BACK, none)
         kept = np.concatenate([front, back])
         is_front = np.arange(len(kept)) < len(front)
         order = np.argsort(kept)
-        self.windows.resume(AggregateState(**said["windows"]), kept[order], is_front[order])
-        same_goal = repr(self.asked) == said["asked"]
-        goal = goal_from_dict(said["goal"])
+        self.windows.resume(AggregateState(**header["windows"]), kept[order], is_front[order])
+        same_goal = repr(self.initial_goal) == header["initial_goal"]
+        goal = goal_from_dict(header["goal"])
         if same_goal and goal != self.query.goal:
             self.set_goal(goal)  # it was changed on the way
-        if self.errors is not None and said["errors"] is not None:
-            self.errors.resume(said["errors"])
+        if self.errors is not None and header["errors"] is not None:
+            self.errors.resume(header["errors"])
         if self.controller is not None and _is_alike(goal, self.query.goal):
-            self.controller.resume(said["controller"])
+            self.controller.resume(header["controller"])
         elif self.controller is not None:
             self.controller.begin(self.reorder.count)
         elif not same_goal:
@@ -237,7 +244,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
 
 
 def _heartbeat(goal: Goal) -> dict[str, Any]:
-    """What the stage has to know of the goal."""
+    """The options of the stage that follow from the goal."""
     if isinstance(goal, MaxSlack):
         return {"follow": "largest"}
     if isinstance(goal, ErrorBound):
@@ -280,18 +287,3 @@ def _is_alike(goal: Goal, other: Goal) -> bool:
     if not isinstance(goal, DropRatio) or not isinstance(other, DropRatio):
         return isinstance(goal, ErrorBound) and isinstance(other, ErrorBound)
     return goal.is_steered == other.is_steered and goal.heartbeat == other.heartbeat
-
-
-def _shape(query: WindowQuery, plan: SlotPlan, schema: pa.Schema) -> Shape:
-    """The end of the window, the group, the aggregates."""
-    for name in query.by:
-        if name not in schema.names:
-            msg = (
-                f"by names {name!r}, but stream {query.names[0]!r} has no such column; "
-                f"it has {', '.join(schema.names)}"
-            )
-            raise QueryError(msg)
-    fields = [pa.field(RESULT_TS, time_type(query, [schema]), nullable=False)]
-    fields += [pa.field(name, schema.field(name).type) for name in query.by]
-    fields += [pa.field(column.name, column.type) for column in plan.columns]
-    return Shape(pa.schema(fields), counts=False, keeps_members=False)

@@ -7,11 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from slackwater.engine.snapshot import MAY_CHANGE
 from slackwater.jobs.job import JobFile, Source
 from slackwater.jobs.plan import known_before
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.fingerprint import MAY_CHANGE
 from slackwater.query.goals import (
     Deadline,
     DropRatio,
@@ -188,7 +188,7 @@ def _band_of(query: JoinQuery, stream: str) -> str | None:
 def _shards(query: AnyQuery, partitioning: Partitioning) -> list[str]:
     if partitioning.shards == 1:
         why = "that is what the job asks for, or all the cores there are"
-        if query.in_one_place:
+        if query.single_shard:
             why = (
                 "tuples are counted over all events"
                 if isinstance(query, JoinQuery)

@@ -82,7 +82,7 @@ class Planner:
 
         job = self._job
         partitions = int(str(self._spark.conf.get(PARTITIONS)))
-        shards = 1 if job.query.in_one_place else job.options["shards"] or partitions
+        shards = 1 if job.query.single_shard else job.options["shards"] or partitions
         columns = {}
         for name, frame in self.frames.items():
             where = f"[[stream]] {name}:"
@@ -108,9 +108,9 @@ class Planner:
 
 def known_before(job: JobFile) -> dict[str, Any]:
     """What must not change, as far as it is known without Spark."""
-    from slackwater.engine.snapshot import described
+    from slackwater.query.fingerprint import fingerprint
 
-    told, names = described(job.query, ()), job.query.names
+    told, names = fingerprint(job.query, ()), job.query.names
     for by_stream in ("streams", "columns"):
         del told[by_stream]
     return told | {

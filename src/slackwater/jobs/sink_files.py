@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.engine.output import LATE
+from slackwater.engine.result_schema import LATE
 from slackwater.jobs.job import Sink
 from slackwater.jobs.recordings import FORMATS, data_files, read_table
 from slackwater.jobs.toml_table import JobFileError

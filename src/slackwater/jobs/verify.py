@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.engine.output import LATE, RESULT_TS
+from slackwater.engine.result_schema import LATE, RESULT_TS
 from slackwater.jobs.comparison import Matched, matched, windows
 from slackwater.jobs.figures import Line
 from slackwater.jobs.sink_files import Columns

@@ -12,8 +12,9 @@ units). A null equals nothing; its code is NONE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +22,12 @@ from numpy.typing import NDArray
 
 from slackwater.errors import DataError
 from slackwater.events.batch import is_set
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels import keys as kernels
 from slackwater.kernels.records import I32, I64, NONE
 
 KeyTypes = Mapping[int, Sequence[pa.DataType]]  # stream number -> types of its key columns
 
-_SMALLEST_TABLE = 1024
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive values
 _NAN = np.array([np.nan]).view(np.int64)[0]
 
@@ -34,10 +35,12 @@ _NAN = np.array([np.nan]).view(np.int64)[0]
 class KeyCodes:
     """Codes of all keys of a query; `first` is the first code that may be used."""
 
-    def __init__(self, keys: Sequence[KeyTypes], first: int) -> None:
+    def __init__(
+        self, keys: Sequence[KeyTypes], first: int, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         self.size = first
         self._first = first
-        self._keys = [_Key(types) for types in keys]
+        self._keys = [_Key(types, limits.smallest_table) for types in keys]
 
     def encode(self, key: int, columns: Sequence[pa.Array], n: int) -> I32:
         """Codes of `n` values of `key`, given the key columns of a stream's rows."""
@@ -61,11 +64,12 @@ class KeyCodes:
 class _Key:
     """One key: its columns are packed into one 64-bit value, which has a code."""
 
-    def __init__(self, types: KeyTypes) -> None:
+    def __init__(self, types: KeyTypes, smallest: int) -> None:
         by_column = zip(*types.values(), strict=True)
-        self._columns = [_column(list(column)) for column in by_column]
-        self._pairs = [_Ints() for _ in self._columns[2:]]  # codes of all but the last column
-        self.table = _Table()
+        self._columns = [_family(list(column)).coder(smallest) for column in by_column]
+        # codes of all columns but the last
+        self._pairs = [_Ints(smallest) for _ in self._columns[2:]]
+        self.table = _Table(smallest)
 
     def pack(self, columns: Sequence[pa.Array], n: int) -> tuple[I64, NDArray[np.bool_]]:
         """One value per row, and whether all of its columns are set."""
@@ -93,12 +97,13 @@ class _Key:
 
 
 class _Table:
-    """64-bit values and their codes."""
+    """64-bit values and their codes, in at least `smallest` slots."""
 
-    def __init__(self) -> None:
+    def __init__(self, smallest: int) -> None:
+        self._smallest = smallest
         self._size = 0
-        self._keys = np.zeros(_SMALLEST_TABLE, np.int64)
-        self._codes = np.full(_SMALLEST_TABLE, NONE, np.int32)
+        self._keys = np.zeros(smallest, np.int64)
+        self._codes = np.full(smallest, NONE, np.int32)
 
     def encode(self, values: I64, next_code: int) -> tuple[I32, int]:
         """Codes of `values`; unknown values get codes from `next_code` on, which is returned."""
@@ -120,7 +125,7 @@ class _Table:
         values, codes = self._entries()
         codes = renamed[codes]
         left = codes != NONE
-        self._rebuild(values[left], codes[left], _SMALLEST_TABLE)
+        self._rebuild(values[left], codes[left], self._smallest)
         remaining: I64 = values[left]
         return remaining
 
@@ -152,9 +157,9 @@ class _Table:
 class _Ints:
     """Column of whole numbers: the value is its own 64 bits."""
 
-    def __init__(self, to: pa.DataType | None = None) -> None:
+    def __init__(self, smallest: int, to: pa.DataType | None = None) -> None:
         self._to = to
-        self._table = _Table()
+        self._table = _Table(smallest)
         self._next = 0
 
     def bits(self, values: pa.Array) -> I64:
@@ -195,8 +200,8 @@ class _Floats(_Ints):
 class _Objects(_Ints):
     """Column of anything that hashes: text, bytes, decimals, dates."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, smallest: int) -> None:
+        super().__init__(smallest)
         self._known: dict[Any, int] = {}
 
     def bits(self, values: pa.Array) -> I64:
@@ -220,24 +225,48 @@ class _Objects(_Ints):
         return codes
 
 
-def _column(types: list[pa.DataType]) -> _Ints:
-    """The coder that makes values of all `types` comparable, or an error that says why not."""
+class _Family(NamedTuple):
+    """How values of some types are made comparable."""
+
+    coder: Callable[[int], _Ints]  # from the smallest size of its table
+    hashed_as: pa.DataType  # the type in which equal values have the same bytes
+
+
+def _family(types: list[pa.DataType]) -> _Family:
+    """The family in which values of all `types` are comparable, or an error that says why not."""
     types = [t.value_type if pa.types.is_dictionary(t) else t for t in types]
     is_ = pa.types
     if all(is_.is_boolean(t) for t in types):
-        return _Ints()
+        return _Family(_Ints, types[0])
     if all(is_.is_integer(t) and not is_.is_uint64(t) for t in types):
-        return _Ints()
+        return _Family(_Ints, pa.int64())
     if all(is_.is_integer(t) or is_.is_floating(t) for t in types):
-        return _Floats() if any(is_.is_floating(t) for t in types) else _Objects()
+        if any(is_.is_floating(t) for t in types):
+            return _Family(_Floats, pa.float64())
+        return _Family(_Objects, pa.decimal256(76, 0))
     if all(is_.is_timestamp(t) for t in types) and len({t.tz is None for t in types}) == 1:
-        finest = max((t.unit for t in types), key=["s", "ms", "us", "ns"].index)
-        return _Ints(pa.timestamp(finest, types[0].tz))
+        finest = max(types, key=_fineness)
+        unit = pa.timestamp(finest.unit, types[0].tz)
+        return _Family(partial(_Ints, to=unit), finest)
     for same in _SAME_FAMILY:
         if all(same(t) for t in types):
-            return _Objects()
+            return _Family(_Objects, _widest(types))
     msg = f"the columns of a key must be comparable, got {' and '.join(map(str, types))}"
     raise DataError(msg)
+
+
+def _fineness(kind: pa.DataType) -> int:
+    return ["s", "ms", "us", "ns"].index(kind.unit)
+
+
+def _widest(types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of a family that holds the values of all of them."""
+    if all(pa.types.is_duration(t) for t in types):
+        return max(types, key=_fineness)
+    if any(pa.types.is_decimal(t) for t in types):
+        scale = max((t.scale for t in types if pa.types.is_decimal(t)), default=0)
+        return pa.decimal256(76, scale)
+    return max(types, key=lambda t: (t.bit_width if pa.types.is_temporal(t) else 0, str(t)))
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
@@ -246,20 +275,7 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     >>> common_type([pa.int32(), pa.int64()]), common_type([pa.int8(), pa.float32()])
     (DataType(int64), DataType(double))
     """
-    plain = [t.value_type if pa.types.is_dictionary(t) else t for t in types]
-    coder = _column(plain)  # or an error that says why not
-    if type(coder) is _Floats:
-        return pa.float64()
-    if all(pa.types.is_timestamp(t) or pa.types.is_duration(t) for t in plain):
-        return max(plain, key=lambda t: ["s", "ms", "us", "ns"].index(t.unit))
-    if all(pa.types.is_boolean(t) for t in plain):
-        return plain[0]
-    if any(pa.types.is_decimal(t) for t in plain):
-        scale = max((t.scale for t in plain if pa.types.is_decimal(t)), default=0)
-        return pa.decimal256(76, scale)
-    if all(pa.types.is_integer(t) for t in plain):
-        return pa.int64() if type(coder) is _Ints else pa.decimal256(76, 0)
-    return max(plain, key=lambda t: (t.bit_width if pa.types.is_temporal(t) else 0, str(t)))
+    return _family(list(types)).hashed_as
 
 
 _SAME_FAMILY = (

@@ -16,6 +16,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from slackwater.errors import ConditionError
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.joins.conditions import Conditions, scan_signature
 from slackwater.joins.sorted_windows import SortedWindows
@@ -44,8 +45,6 @@ from slackwater.kernels.records import (
 from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
 
-_RESULTS_AT_ONCE = 2**16
-_SMALLEST_STORE = 4096
 _CACHE_LINE = 64
 
 
@@ -67,8 +66,10 @@ class WindowJoin:
         log: Log,
         shed: Shed | None = None,
         index: SortedWindows | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         m = len(query.streams)
+        self._limits = limits
         self._log = log
         self._query = query
         self._conditions = conditions
@@ -76,7 +77,7 @@ class WindowJoin:
         self.frame = _new_frame(query)
         self.store = Store(
             runs=_on_cache_line((64, window_kernels.RUN_LENGTH), np.int32),
-            entry=_on_cache_line((_SMALLEST_STORE, 2), np.int64),
+            entry=_on_cache_line((limits.smallest_store, 2), np.int64),
         )
         self._scratch = Scratch(
             state=np.zeros(2, np.int64),
@@ -95,7 +96,7 @@ class WindowJoin:
             low=np.zeros(m, np.int64),
             high=np.zeros(m, np.int64),
         )
-        room = 0 if query.select == "count" else _RESULTS_AT_ONCE
+        room = 0 if query.select == "count" else limits.results_at_once
         self._results = Results(
             row=np.zeros((m, room), np.int64),
             ts=np.zeros(room, np.int64),
@@ -247,7 +248,7 @@ class WindowJoin:
         the longest may want to double at once: eight times is enough for both.
         """
         horizon = self.horizon
-        room = max(_SMALLEST_STORE, 8 * window_kernels.kept(horizon, self.store))
+        room = max(self._limits.smallest_store, 8 * window_kernels.kept(horizon, self.store))
         target = Store(
             runs=_on_cache_line(self.store.runs.shape, np.int32),
             entry=_on_cache_line((room, 2), np.int64),

@@ -17,11 +17,11 @@ import pyarrow as pa
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
 from slackwater.engine.commands import Command
+from slackwater.engine.factory import engine_for
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output
 from slackwater.engine.replay import at_once, recorded
-from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError
 from slackwater.events.batch import Batch
 from slackwater.metrics.counters import Metrics, StreamMetrics

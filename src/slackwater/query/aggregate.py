@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from slackwater.errors import QueryError
 from slackwater.query.aggregate_checks import (
@@ -30,7 +30,7 @@ from slackwater.query.aggregate_checks import (
     check_select,
     check_windows,
 )
-from slackwater.query.base import Query
+from slackwater.query.base import Query, QueryKind
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Deadline, Goal, goal_from_dict, goal_to_dict
 from slackwater.query.keys import Key, On, keys_of
@@ -39,12 +39,18 @@ from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 from slackwater.query.windows import Sliding, Tumbling, window_from_dict, window_to_dict
 
 if TYPE_CHECKING:
-    from slackwater.engine.aggregate_replay import AggregateRun
+    from slackwater.engine.replay import AggregateRun
 
 
 @dataclass(frozen=True)
 class AggregateQuery(Query):
     """Aggregates over the join of each window; made by `aggregate`, which documents the options."""
+
+    kind: ClassVar[QueryKind] = "aggregate"
+    needs_arrival: ClassVar[bool] = True  # a deadline is a time of arrival
+    has_slack: ClassVar[bool] = False
+    adds_up_shards: ClassVar[bool] = True
+    shares_delays: ClassVar[bool] = True  # windows wait as long as the largest delay
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None
@@ -102,9 +108,9 @@ class AggregateQuery(Query):
     # ---- the same in numbers of the time unit
 
     @property
-    def in_one_place(self) -> bool:
+    def single_shard_reason(self) -> str | None:
         """Keys may be spread: what they give is added up."""
-        return False
+        return None
 
     @property
     def keys(self) -> list[Key]:
@@ -240,9 +246,9 @@ class AggregateQuery(Query):
         DataError
             If a table or a column is missing; `arrival` among them.
         """
-        from slackwater.engine.aggregate_replay import replay  # the front door, on call
+        from slackwater.engine.replay import replay_aggregate  # the front door, on call
 
-        return replay(self, named_inputs(self.streams, tables, streams), arrival)
+        return replay_aggregate(self, named_inputs(self.streams, tables, streams), arrival)
 
 
 def aggregate(

@@ -1,30 +1,64 @@
-"""What the three kinds of queries share: their streams, their SQL, and how Spark runs them."""
+"""What all kinds of queries share, so that stages need not test for a kind.
+
+`JoinQuery`, `WindowQuery` and `AggregateQuery` are the kinds. An engine, the Spark stages and the
+command line read these properties of a query; what belongs to one kind only is in its module.
+"""
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from slackwater.errors import QueryError
 from slackwater.query.stream import Stream, named_inputs
-from slackwater.query.units import Duration
+from slackwater.query.units import Duration, TimeUnit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from slackwater.query.goals import Goal
+    from slackwater.query.keys import Key
+
 AtEnd = Literal["hold", "flush"]
+QueryKind = Literal["join", "window", "aggregate"]
 
 
 class Query(ABC):
     """A description of what to compute: frozen, validated, serialisable."""
 
+    kind: ClassVar[QueryKind]
+    needs_arrival: ClassVar[bool] = False  # results depend on when rows arrived
+    has_slack: ClassVar[bool] = True  # there is a K that can be set by hand
+    has_recall: ClassVar[bool] = False  # single results can be lost, and are counted
+    adds_up_shards: ClassVar[bool] = False  # results are made from what all shards have counted
+    shares_delays: ClassVar[bool] = False  # all shards must know the largest delay of any
+    numbers_are_times: ClassVar[bool] = True  # a number in the time column is a time in `unit`
+
     streams: tuple[Stream, ...]
+    goal: Goal
+    unit: TimeUnit
+    strict: bool
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the streams, in order."""
         return tuple(stream.name for stream in self.streams)
+
+    @property
+    @abstractmethod
+    def keys(self) -> list[Key]:
+        """The keys by which events are compared or grouped."""
+
+    @property
+    @abstractmethod
+    def single_shard_reason(self) -> str | None:
+        """Which part of the query needs all events in one shard; None: they may be spread."""
+
+    @property
+    def single_shard(self) -> bool:
+        """Whether all events must be in one shard."""
+        return self.single_shard_reason is not None
 
     def __str__(self) -> str:
         from slackwater.sql.printer import printed  # the front door

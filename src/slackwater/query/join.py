@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from slackwater.errors import QueryError
-from slackwater.query.base import Query
+from slackwater.query.base import Query, QueryKind
 from slackwater.query.expression import Expression
 from slackwater.query.goals import Goal, Recall, Slack, goal_from_dict, goal_to_dict
 from slackwater.query.join_checks import (
@@ -64,6 +64,9 @@ _CHOICES = {
 @dataclass(frozen=True)
 class JoinQuery(Query):
     """An m-way sliding window join; made by `join`, which documents the options."""
+
+    kind: ClassVar[QueryKind] = "join"
+    has_recall: ClassVar[bool] = True
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None = None
@@ -115,9 +118,9 @@ class JoinQuery(Query):
         return any(isinstance(stream.window, Tuples) for stream in self.streams)
 
     @property
-    def in_one_place(self) -> bool:
-        """Whether all events must be in one shard: tuples are counted over all of them."""
-        return self.has_tuple_windows
+    def single_shard_reason(self) -> str | None:
+        """Tuples are counted over all events."""
+        return "tuple-count windows" if self.has_tuple_windows else None
 
     @property
     def lengths(self) -> tuple[int | None, ...]:
@@ -253,9 +256,9 @@ class JoinQuery(Query):
         DataError
             If a table or a column is missing, or a time column is not a time.
         """
-        from slackwater.engine.replay import replay  # the front door, on call
+        from slackwater.engine.replay import replay_join  # the front door, on call
 
-        return replay(self, named_inputs(self.streams, tables, streams), arrival)
+        return replay_join(self, named_inputs(self.streams, tables, streams), arrival)
 
 
 def join(

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from slackwater.errors import QueryError
-from slackwater.query.base import Query
+from slackwater.query.base import Query, QueryKind
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import (
     DropRatio,
@@ -43,7 +43,7 @@ from slackwater.query.windows import (
 )
 
 if TYPE_CHECKING:
-    from slackwater.engine.window_replay import WindowRun
+    from slackwater.engine.replay import WindowRun
 
 Bounds = Literal["(]", "[)"]
 
@@ -53,6 +53,9 @@ _GOALS = (DropRatio, ErrorBound, Slack, MaxSlack, NoSlack)
 @dataclass(frozen=True)
 class WindowQuery(Query):
     """Aggregates over windows of one stream; made by `window`, which documents the options."""
+
+    kind: ClassVar[QueryKind] = "window"
+    numbers_are_times: ClassVar[bool] = False  # any number can be the order
 
     streams: tuple[Stream, ...]
     window: Window
@@ -132,9 +135,9 @@ class WindowQuery(Query):
     # ---- the same in numbers
 
     @property
-    def in_one_place(self) -> bool:
-        """Whether all events must be in one shard: there are no groups to tell them apart by."""
-        return not self.by
+    def single_shard_reason(self) -> str | None:
+        """Only groups can be spread over shards."""
+        return None if self.by else "windows without groups"
 
     @property
     def keys(self) -> list[Key]:
@@ -221,9 +224,9 @@ class WindowQuery(Query):
         DataError
             If the table or a column is missing, or the order column cannot be one.
         """
-        from slackwater.engine.window_replay import replay  # the front door, on call
+        from slackwater.engine.replay import replay_window  # the front door, on call
 
-        return replay(self, named_inputs(self.streams, table, streams), arrival)
+        return replay_window(self, named_inputs(self.streams, table, streams), arrival)
 
 
 def window(

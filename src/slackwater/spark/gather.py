@@ -17,15 +17,16 @@ from slackwater.compensation.compensator import Compensator
 from slackwater.compensation.tally import Tally, added_up
 from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
-from slackwater.engine.aggregate import Partial, codec_for, result_schema, rows_table
-from slackwater.engine.snapshot import check_same, framed, sections
+from slackwater.engine.aggregate import Partial, codec_for, rows_table
+from slackwater.engine.result_schema import result_schema
+from slackwater.engine.snapshot_format import framed, sections
 from slackwater.metrics import picture
 from slackwater.query.aggregate import AggregateQuery
-from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, from_ipc, to_ipc
+from slackwater.query.fingerprint import check_same
+from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, Blob, blob_frame, from_ipc, to_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import PRODUCED
 
-Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
 Place = tuple[int, bool, int]  # instant, told and not closed, start
 
 
@@ -71,7 +72,7 @@ class Gathered:
             say = self._compensator.report_early if is_told else self._compensator.close
             told += say(start, tally)
         self._produced += len(told)
-        schema = result_schema(self._query, self._job.schemas)
+        schema = result_schema(self._query, self._job.schema_of)
         table = rows_table(told, self._query, schema)
         if told:
             yield RESULTS, to_ipc(table), None
@@ -115,8 +116,7 @@ class Gathering:
         if saved is not None:
             gathered.restore(bytes(saved[0]))
         rows: Iterator[Any] = (row for frame in frames for row in frame.to_dict("records"))
-        for kind, data, numbers in gathered.blobs(rows):
-            yield pd.DataFrame({"kind": [kind], "data": [data], "numbers": [numbers]})
+        yield from map(blob_frame, gathered.blobs(rows))
         self._state.update((gathered.save(),))
 
 

@@ -22,6 +22,7 @@ from slackwater.query.join import JoinQuery
 from slackwater.spark.job import Job
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column
 
     from slackwater.spark.shard import Shard
@@ -71,10 +72,10 @@ def numbers(shard: Shard, restored: bool, refused: int) -> list[int]:
     return [*own, shard.number]
 
 
-def sketch_bytes(shard: Shard, commands: Sequence[Command]) -> bytes:
+def sketch_bytes(shard: Shard, latest_rows: pa.Table | None, commands: Sequence[Command]) -> bytes:
     """What a shard adds to the picture, and the commands that it obeyed in this micro-batch."""
     counted = [shard.counts(s) for s in range(len(shard.job.schemas))]
-    said = sketch(shard.engine, shard.told, counted)
+    said = sketch(shard.engine, latest_rows, counted)
     said["commands"] = [command.as_dict() for command in commands]
     return json.dumps(said, separators=(",", ":")).encode()
 

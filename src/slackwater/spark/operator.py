@@ -1,10 +1,14 @@
-"""What the operator behind the shuffle does: one call per shard and micro-batch."""
+"""The operator behind the shuffle: one call per shard and micro-batch.
+
+It owns the state: it takes the shard out of the cache or restores it, feeds it, encodes what comes
+out, and saves it. Rows come with times and rejects from the pack stage.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -13,25 +17,48 @@ from pyspark.taskcontext import TaskContext
 from slackwater.engine.commands import Command
 from slackwater.engine.output import Output
 from slackwater.errors import DataError, SnapshotError
-from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, Part, cut, to_ipc
+from slackwater.spark.blobs import (
+    CONTROL,
+    METRICS,
+    PARTIALS,
+    REJECTS,
+    RESULTS,
+    Blob,
+    blob_frame,
+    cut,
+    to_ipc,
+)
 from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import numbers, sketch_bytes
-from slackwater.spark.shard import KEPT, Rejects, Shard
+from slackwater.spark.parts import Part
+from slackwater.spark.shard import Pieces, Rejects, Shard
+from slackwater.spark.shard_cache import ShardCache, Taken, process_cache
 from slackwater.spark.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-Blob = tuple[int, bytes | None, list[int] | None]  # kind, data, numbers
+Row = TypeVar("Row")
 
 
 class Operator:
-    """A shard on Spark: its header is a value, its chunks are a map by name."""
+    """A shard on Spark: its header is a value, its chunks are a map by name.
 
-    def __init__(self, job: Job, handle: StatefulProcessorHandle, header: Any, chunks: Any) -> None:
+    `cache` gives the cache of the worker on which a micro-batch runs.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        handle: StatefulProcessorHandle,
+        header: Any,
+        chunks: Any,
+        cache: Callable[[], ShardCache] = process_cache,
+    ) -> None:
         settle()
         self._job = job
+        self._cache = cache
         self._handle = handle
         self._header = header
         self._chunks = chunks
@@ -44,31 +71,24 @@ class Operator:
         self._check_partition(number)
         shard, restored = self._shard(number)
         parts, commands, refused = read(self._job, _rows(frames))
-        for blob in _encoded(self._job, shard.feed(parts, commands)):
-            yield _frame(*blob)
-        yield self._save(shard, restored, commands, refused)
+        latest = yield from _encoded(self._job, shard.feed(parts, commands), blob_frame)
+        yield self._save(shard, latest, restored, commands, refused)
         if self._job.flush_at_end:
             self._set_timer(timers)
 
     def end(self, key: Any) -> Iterator[pd.DataFrame]:
         """All sources are quiet: the end of the input."""
         shard, restored = self._shard(self._job.shard_keys.index(int(key[0])))
-        shard.told = None  # that was in the last micro-batch
-        for blob in _encoded(self._job, shard.flush()):
-            yield _frame(*blob)
-        yield self._save(shard, restored, [], 0)
+        latest = yield from _encoded(self._job, shard.flush(), blob_frame)
+        yield self._save(shard, latest, restored, [], 0)
 
     # ---- state
 
-    def _shard(self, number: int) -> tuple[Shard, bool]:
-        """The shard, and whether it came from the checkpoint (and not from this process)."""
+    def _shard(self, number: int) -> Taken:
         saved = self._header.get()
         if saved is None:
-            return Shard.new(self._job, number), False
-        header = bytes(saved[0])
-        before = KEPT.restorations
-        shard = KEPT.take(self._job, number, header, self._read_chunk)
-        return shard, KEPT.restorations > before
+            return Taken(Shard.new(self._job, number), restored=False)
+        return self._cache().take(self._job, number, bytes(saved[0]), self._read_chunk)
 
     def _read_chunk(self, name: str) -> bytes:
         data = self._chunks.getValue((name,))
@@ -78,7 +98,12 @@ class Operator:
         return bytes(data[0])
 
     def _save(
-        self, shard: Shard, restored: bool, commands: list[Command], refused: int
+        self,
+        shard: Shard,
+        latest: pa.Table | None,
+        restored: bool,
+        commands: list[Command],
+        refused: int,
     ) -> pd.DataFrame:
         header, saved = shard.save()
         for name, data in saved.new.items():
@@ -86,10 +111,10 @@ class Operator:
         for name in saved.gone:
             self._chunks.removeKey((name,))
         self._header.update((header,))
-        told = sketch_bytes(shard, commands), numbers(shard, restored, refused)
+        metrics = sketch_bytes(shard, latest, commands), numbers(shard, restored, refused)
         if self._job.keep:
-            KEPT.put(header, shard, saved)
-        return _frame(METRICS, *told)
+            self._cache().put(header, shard, saved)
+        return blob_frame((METRICS, *metrics))
 
     def _set_timer(self, timers: TimerValues) -> None:
         """A timer that fires in the first micro-batch that has no data."""
@@ -98,7 +123,7 @@ class Operator:
         self._handle.registerTimer(timers.getCurrentWatermarkInMs() + 1)
 
     def _check_partition(self, number: int) -> None:
-        """Spark keeps the shuffle partitions of a checkpoint, whatever the session says."""
+        """Spark keeps the shuffle partitions of a checkpoint, whatever those of the session are."""
         context = TaskContext.get()
         if context is None:  # in TwsTester
             return
@@ -116,8 +141,8 @@ def run_batch(job: Job, rows: Iterable[dict[str, Any]], number: int) -> Iterator
     """A shard of a batch query: everything at once, from nothing to the end."""
     shard = Shard.new(job, number)
     parts, commands, refused = read(job, rows)
-    yield from _encoded(job, shard.feed(parts, commands, at_end=True))
-    yield METRICS, sketch_bytes(shard, commands), numbers(shard, False, refused)
+    latest = yield from _encoded(job, shard.feed(parts, commands, at_end=True), _as_it_is)
+    yield METRICS, sketch_bytes(shard, latest, commands), numbers(shard, False, refused)
 
 
 def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Command], int]:
@@ -132,7 +157,7 @@ def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Com
         try:
             _, command = text.split("\n", 1)
             commands.append(Command.parse(command, job.query))
-        except DataError:  # somebody's mistake must not stop the query for ever
+        except DataError:  # a wrong command must not stop the query for ever
             refused += 1
     return parts, commands, refused
 
@@ -142,17 +167,29 @@ def _rows(frames: Iterator[pd.DataFrame]) -> Iterator[dict[str, Any]]:
         yield from frame.to_dict("records")  # type: ignore[misc]
 
 
-def _encoded(job: Job, outputs: Iterator[Output | Rejects]) -> Iterator[Blob]:
-    for output in outputs:
-        if isinstance(output, Output) and output.partials:
-            yield PARTIALS, partials_bytes(job, output.partials), None
-        if isinstance(output, Output):
-            for table in cut(output.table, "a result"):
-                if table.num_rows:
-                    yield RESULTS, to_ipc(table), None
-        elif job.rejects:
-            for table in cut(_rejected_rows(job, output), "a rejected row"):
-                yield REJECTS, to_ipc(table), None
+def _encoded(
+    job: Job, pieces: Pieces, as_row: Callable[[Blob], Row]
+) -> Generator[Row, None, pa.Table | None]:
+    """The pieces of a micro-batch as rows of blobs; returns the latest rows, as `pieces` does."""
+    while True:
+        try:
+            piece = next(pieces)
+        except StopIteration as end:
+            latest: pa.Table | None = end.value
+            return latest
+        yield from map(as_row, _blobs(job, piece))
+
+
+def _blobs(job: Job, piece: Output | Rejects) -> Iterator[Blob]:
+    if isinstance(piece, Rejects):
+        for table in cut(_rejected_rows(job, piece), "a rejected row") if job.rejects else ():
+            yield REJECTS, to_ipc(table), None
+        return
+    if piece.partials:
+        yield PARTIALS, partials_bytes(job, piece.partials), None
+    for table in cut(piece.table, "a result"):
+        if table.num_rows:
+            yield RESULTS, to_ipc(table), None
 
 
 def _rejected_rows(job: Job, rejects: Rejects) -> pa.Table:
@@ -161,5 +198,5 @@ def _rejected_rows(job: Job, rejects: Rejects) -> pa.Table:
     return pa.table({"stream": names, "reason": rejects.reasons, "row": rows})
 
 
-def _frame(kind: int, data: bytes | None, numbers: list[int] | None) -> pd.DataFrame:
-    return pd.DataFrame({"kind": [kind], "data": [data], "numbers": [numbers]})
+def _as_it_is(blob: Blob) -> Blob:
+    return blob

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
     from slackwater.spark.gather import Gathering
     from slackwater.spark.job import Job
     from slackwater.spark.operator import Operator
+    from slackwater.spark.shard_cache import ShardCache
 
 
 class ShardProcessor(StatefulProcessor):
-    """Declares the state of a shard and hands on the calls."""
+    """Declares the state of a shard and hands on the calls.
 
-    def __init__(self, job: Job) -> None:
+    `cache` gives the cache of the worker that runs a call; None: each process has one.
+    """
+
+    def __init__(self, job: Job, cache: Callable[[], ShardCache] | None = None) -> None:
         self._pickled: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+        self._cache = cache
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before anything else."""
@@ -61,8 +66,11 @@ class ShardProcessor(StatefulProcessor):
     @property
     def _operator(self) -> Operator:
         from slackwater.spark.operator import Operator  # noqa: PLC0415  see above
+        from slackwater.spark.shard_cache import process_cache  # noqa: PLC0415
 
-        self._made = self._made or Operator(pickle.loads(self._pickled), *self._state)
+        if self._made is None:
+            cache = self._cache or process_cache
+            self._made = Operator(pickle.loads(self._pickled), *self._state, cache=cache)
         return self._made
 
 
@@ -83,7 +91,7 @@ class GatherProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803, ARG002
     ) -> Iterator[pd.DataFrame]:
-        """What the shards have to say in a micro-batch."""
+        """The output of all shards in a micro-batch."""
         return self._gathering.batch(rows)
 
     def close(self) -> None:

@@ -1,52 +1,36 @@
 """One shard between two micro-batches: decode, delegate to the engine, encode. Knows no Spark.
 
-Its state is a header and the chunks of `engine.snapshot`. A worker keeps the engine alive: if the
-next header it sees is the one it wrote, there is nothing to restore. If another worker had the
-shard in between, that engine makes room; most chunks are still known by their names, and only new
-ones are read.
+Its state is a header and the chunks of `engine.snapshot`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import REASONS
 from slackwater.engine.commands import Command
+from slackwater.engine.factory import engine_for
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output
-from slackwater.engine.snapshot import (
-    Archive,
-    Chunk,
-    Saved,
-    check_same,
-    chunk_from,
-    engine_for,
-    framed,
-    restore_archive,
-    sections,
-)
+from slackwater.engine.snapshot import Archive, Saved, restore_archive
+from slackwater.engine.snapshot_format import Chunk, framed, sections
 from slackwater.kernels.records import BEFORE
-from slackwater.spark.blobs import PIECE, Part
+from slackwater.query.fingerprint import check_same
+from slackwater.spark.blobs import PIECE
 from slackwater.spark.job import Job
 from slackwater.spark.order import in_order
-
-ReadChunk = Callable[[str], bytes]
-
-_MOST_SHARDS = 8  # kept alive by a worker
+from slackwater.spark.parts import Part
 
 
 @dataclass
 class Notes:
-    """What a shard remembers beside its engine."""
+    """The state of a shard beside that of its engine."""
 
     last_arrival: int = BEFORE
     behind: list[int] = field(default_factory=list)  # arrivals with a number that had passed
@@ -62,15 +46,19 @@ class Rejects(NamedTuple):
     reasons: list[str]
 
 
-class Shard:
-    """The join of one shard: an engine, its archive and some notes."""
+# What a micro-batch gives: pieces of output one after the other, and at the end the latest rows of
+# aggregates, which dashboards show (None: there are none).
+Pieces = Generator[Output | Rejects, None, pa.Table | None]
 
-    def __init__(self, job: Job, number: int, archive: Archive, notes: Notes) -> None:
+
+class Shard:
+    """One shard of a query: an engine, its archive and some notes."""
+
+    def __init__(self, job: Job, number: int, archive: Archive[AnyEngine], notes: Notes) -> None:
         self.job = job
         self.number = number
         self.archive = archive
         self.notes = notes
-        self.told: pa.Table | None = None  # of aggregates: the last of this micro-batch
 
     @property
     def engine(self) -> AnyEngine:
@@ -79,48 +67,42 @@ class Shard:
 
     @classmethod
     def new(cls, job: Job, number: int) -> Shard:
-        """A shard that has seen nothing yet."""
-        engine = engine_for(
-            job.query,
-            job.schema_of,
-            common_clock=job.partitioning.shards > 1,
-            idle_after=job.idle_after,
-        )
-        return cls(job, number, Archive(engine), Notes(behind=[0] * len(job.schemas)))
+        """A shard without any arrivals yet."""
+        return cls(job, number, Archive(_engine(job)), Notes(behind=[0] * len(job.schemas)))
 
     # ---- work
 
     def feed(
         self, parts: Sequence[Part], commands: Sequence[Command], at_end: bool = False
-    ) -> Iterator[Output | Rejects]:
-        """Take in a micro-batch: what is commanded, the rows, and the end if it is the end."""
-        self.told = None
+    ) -> Pieces:
+        """Take in a micro-batch: commands, rows, and the end of the input if it is the end."""
+        engine, latest = self.engine, None
         for command in commands:
-            command.obey(self.engine)
-        local = [self.engine.reorder.local(s) for s in range(len(self.job.schemas))]
+            command.obey(engine)
+        local = [engine.reorder.local(s) for s in range(len(self.job.schemas))]
         batch, last, behind = in_order(self.job, parts, local, self.notes.last_arrival)
         self.notes.last_arrival = last
         self.notes.behind = [n + m for n, m in zip(self.notes.behind, behind, strict=True)]
-        first = [rows.end for rows in self.engine.rows]
-        with LoadMeter(self.engine):  # who takes the results is part of the load
-            for output in self.engine.feed_in_pieces(batch, PIECE):
-                yield self._noted(output)
+        first = [rows.end for rows in engine.rows]
+        with LoadMeter(engine):  # the time that the reader of the results takes is part of the load
+            for output in engine.feed_in_pieces(batch, PIECE):
+                latest = _newest(engine.latest_rows(output), latest)
+                yield output
                 yield from self._rejects(output, batch.tables, first)
-        if isinstance(self.engine, AggregateEngine):
-            yield self._noted(self.engine.tick(last))
+        due = engine.tick(last)
+        latest = _newest(engine.latest_rows(due), latest)
+        yield due
         if at_end or any(command.flush for command in commands):
-            yield from self.flush()
+            latest = _newest((yield from self.flush()), latest)
+        return latest
 
-    def flush(self) -> Iterator[Output]:
+    def flush(self) -> Pieces:
         """End of input: let everything out."""
+        latest = None
         for output in self.engine.flush_in_pieces(PIECE):
-            yield self._noted(output)
-
-    def _noted(self, output: Output) -> Output:
-        """Remember what was told last."""
-        if isinstance(self.engine, AggregateEngine) and output.tables:
-            self.told = output.tables[-1]
-        return output
+            latest = _newest(self.engine.latest_rows(output), latest)
+            yield output
+        return latest
 
     def _rejects(
         self, output: Output, tables: Sequence[pa.Table], first: Sequence[int]
@@ -149,83 +131,29 @@ class Shard:
             sizes.pop(name, None)
         sizes |= {name: len(data) for name, data in saved.new.items()}
         self.notes.state_bytes = sum(sizes.values()) + len(saved.header)
-        said = {"job": self.job.fingerprint, "notes": vars(self.notes)}
-        header = framed([json.dumps(said, sort_keys=True).encode(), saved.header])
+        state = {"job": self.job.fingerprint, "notes": vars(self.notes)}
+        header = framed([json.dumps(state, sort_keys=True).encode(), saved.header])
         return header, saved
 
     @classmethod
     def restore(cls, job: Job, number: int, header: bytes, chunk: Callable[[str], Chunk]) -> Shard:
         """The shard that was saved."""
         first, inner = sections(header)
-        said = json.loads(first)
-        check_same(said["job"], job.fingerprint, "the checkpoint")
-        archive = restore_archive(
-            inner,
-            chunk,
-            job.query,
-            job.schema_of,
-            common_clock=job.partitioning.shards > 1,
-            idle_after=job.idle_after,
+        state = json.loads(first)
+        check_same(state["job"], job.fingerprint, "the checkpoint")
+        return cls(
+            job, number, restore_archive(inner, chunk, _engine(job)), Notes(**state["notes"])
         )
-        return cls(job, number, archive, Notes(**said["notes"]))
 
 
-# ---- what a worker keeps
+def _newest(rows: pa.Table | None, before: pa.Table | None) -> pa.Table | None:
+    return before if rows is None else rows
 
 
-@dataclass
-class _Known:
-    """What a worker knows of a shard: as it left it, and the chunks it was made of then."""
-
-    digest: bytes = b""  # of the header
-    shard: Shard | None = None
-    chunks: dict[str, Chunk | bytes] = field(default_factory=dict)  # ready for use, or as written
-
-
-class Kept:
-    """The shards that are alive in this process; the least used ones make room."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, int], _Known] = OrderedDict()
-        self.restorations = 0
-
-    def take(self, job: Job, number: int, header: bytes, read: ReadChunk) -> Shard:
-        """The shard with this header: alive, or restored."""
-        known = self._of(job, number)
-        shard, known.shard = known.shard, None  # who fails must not leave it behind half fed
-        if shard is not None and known.digest == _digest(header):
-            return shard
-        del shard  # another worker had it since: make room before it is restored
-        self.restorations += 1
-        before, known.chunks = known.chunks, {}
-
-        def chunk(name: str) -> Chunk:
-            found = before.get(name) or read(name)
-            known.chunks[name] = ready = found if isinstance(found, Chunk) else chunk_from(found)
-            return ready
-
-        return Shard.restore(job, number, header, chunk)
-
-    def put(self, header: bytes, shard: Shard, saved: Saved) -> None:
-        """Keep `shard` alive for whoever asks for its header."""
-        known = self._of(shard.job, shard.number)
-        known.digest, known.shard = _digest(header), shard
-        known.chunks |= saved.new
-        for gone in saved.gone:
-            known.chunks.pop(gone, None)
-
-    def _of(self, job: Job, number: int) -> _Known:
-        """What is known of a shard; it is the last now that would make room."""
-        name = job.identity, number
-        known = self._known.setdefault(name, _Known())
-        self._known.move_to_end(name)
-        if len(self._known) > _MOST_SHARDS:
-            self._known.popitem(last=False)
-        return known
-
-
-def _digest(header: bytes) -> bytes:
-    return hashlib.blake2b(header, digest_size=16).digest()
-
-
-KEPT = Kept()
+def _engine(job: Job) -> AnyEngine:
+    return engine_for(
+        job.query,
+        job.schema_of,
+        common_clock=job.partitioning.shards > 1,
+        idle_after=job.idle_after,
+    )

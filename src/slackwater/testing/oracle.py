@@ -16,11 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.engine.aggregate_replay import replay as aggregates
-from slackwater.engine.output import RESULT_TS, time_type
-from slackwater.engine.replay import recorded
+from slackwater.engine.replay import recorded, replay_aggregate, replay_window
 from slackwater.engine.report import truth
-from slackwater.engine.window_replay import replay as windows
+from slackwater.engine.result_schema import RESULT_TS, time_type
 from slackwater.events.batch import flat, time_in_units
 from slackwater.joins.projection import Projection
 from slackwater.kernels.records import I64
@@ -87,7 +85,7 @@ def _sorted(query: AnyQuery, tables: Mapping[str, pa.Table]) -> dict[str, pa.Tab
 
 
 def _windows(query: WindowQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
-    return windows(replace(query, goal=NoSlack()), _sorted(query, tables), None).results
+    return replay_window(replace(query, goal=NoSlack()), _sorted(query, tables), None).results
 
 
 def _aggregates(query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -97,7 +95,7 @@ def _aggregates(query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Tab
         for stream in query.streams
     }
     complete = replace(query, late="emit", retention=0, compensate=None)
-    return aggregates(complete, at_once, _NOW).exact
+    return replay_aggregate(complete, at_once, _NOW).exact
 
 
 # ---- DuckDB

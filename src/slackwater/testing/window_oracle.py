@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.aggregate import result_schema
-from slackwater.engine.output import RESULT_TS, time_type
+from slackwater.engine.result_schema import RESULT_TS, result_schema, time_type
 from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import I64
 from slackwater.query.aggregate import AggregateQuery
@@ -79,7 +78,7 @@ def aggregates_by_sql(base: Any, query: AggregateQuery, tables: Mapping[str, pa.
 
 def _told(query: AggregateQuery, tables: Mapping[str, pa.Table], found: pa.Table) -> pa.Table:
     """In the columns of `replay`: observed, low and high are the value itself."""
-    schema = result_schema(query, [tables[name].schema for name in query.names])
+    schema = result_schema(query, {name: tables[name].schema for name in query.names})
     start = found.column("e").combine_chunks().cast(pa.int64())
     end = pa.array(start.to_numpy() + query.length)
     columns: dict[str, Any] = {"window_start": start, "window_end": end}
