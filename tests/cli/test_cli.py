@@ -194,7 +194,7 @@ def test_quick_bench_has_every_figure_and_promises_nothing():
 
 
 def test_missed_floor_exits_with_1(monkeypatch):
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater_lab.benches import core as core_bench
 
     lines = [Line("fast", 9.0, "rows/s", floor=5.0), Line("slow", 3.0, "s", ceiling=2.0)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recorded import slackwater
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater_lab.benches import resident_memory as memory
 from slackwater_lab.benches import steady as steady_bench
 from slackwater_lab.benches.endless import PART, endless

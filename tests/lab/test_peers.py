@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater_lab.benches.spark import Setting
 from slackwater_lab.peers import job as peer_job
 from slackwater_lab.peers.bench import skipped

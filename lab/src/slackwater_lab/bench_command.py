@@ -13,7 +13,7 @@ from slackwater.cli.console import Json, Seed, example, need_matplotlib, out, pr
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
@@ -161,7 +161,7 @@ def _lines(
 
 def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:
     """Show the figures; fail if one of them is not as promised."""
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
 
     if json:
         print_json(sheet(f"{command} --quick" if quick else command, seed, lines))
@@ -175,7 +175,7 @@ def _print_table(lines: Sequence[Line]) -> None:
     from rich import box
     from rich.table import Table
 
-    from slackwater.jobs.figures import amount
+    from slackwater.jobs.measurement import amount
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("figure")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slackwater.jobs.figures import Line, amount
+from slackwater.jobs.measurement import Line, amount
 from slackwater.query.goals import Goal, NoSlack, Recall
 from slackwater.query.units import Duration
 from slackwater_lab.datasets import Recorded, dataset, get

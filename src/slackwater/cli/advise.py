@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slackwater.jobs.advise import Advisor, Outcome
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.jobs.recordings import Recording
 
 _CAPTION = (
@@ -55,7 +55,7 @@ def advise(
 ) -> None:
     """Show what recall costs on recorded streams, before you choose a goal."""
     from slackwater.jobs.advise import Advisor
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import recording_of
     from slackwater.jobs.toml_table import JobFileError
     from slackwater.query.goals import Recall
@@ -140,7 +140,7 @@ def _slacks(advisor: Advisor) -> list[tuple[int, str, Outcome]]:
 
 def _lines(advisor: Advisor) -> list[Line]:
     from slackwater.jobs.advise import named
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.query.goals import Slack
 
     rows = _goals(advisor)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
 
 # ---- options that several commands have
 
@@ -137,7 +137,7 @@ def _verdict(line: Line) -> str:
 
 def shown(line: Line) -> str:
     """The value of a figure, for people."""
-    from slackwater.jobs.figures import amount
+    from slackwater.jobs.measurement import amount
 
     if line.unit != "share":
         return amount(line.value)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slackwater.cli.watch import NativeWatch, Screen, Watch
     from slackwater.dashboard.control import CommandFiles
     from slackwater.dashboard.history import History
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
 
 _NAME = "slackwater demo"
 _PAUSE = "1 second"  # between micro-batches that a page shows
@@ -49,7 +49,7 @@ def demo(
     from slackwater.cli.dashboard_server import beside
     from slackwater.cli.watch import Screen
     from slackwater.dashboard.control import CommandFiles, Control
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
 
     if not json:
         out().print(_intro() + "\n", highlight=False)
@@ -121,7 +121,7 @@ class Outcome(NamedTuple):
 
     def lines(self) -> list[Line]:
         """The figures for programs."""
-        from slackwater.jobs.figures import Line
+        from slackwater.jobs.measurement import Line
 
         ours = [(f"Slackwater: {figure.name}", figure.ours, figure.unit) for figure in self.figures]
         theirs = [(f"Spark: {figure.name}", figure.theirs, figure.unit) for figure in self.figures]

@@ -9,7 +9,7 @@ from slackwater.cli.console import duration, out, print_json, progress
 
 if TYPE_CHECKING:
     from slackwater.engine.report import Report
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.query.goals import Goal
 
 _GAMMA = 0.95
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 
     def lines(self) -> list[Line]:
         """The figures of the table."""
-        from slackwater.jobs.figures import Line
+        from slackwater.jobs.measurement import Line
 
         figures = {
             "average K": (self.report.average_slack, "ms"),
@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
 
 def embedded_demo(seconds: int, seed: int, json: bool) -> None:
     """Join a made-up soccer game under several goals, and compare."""
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
     from slackwater.query.goals import MaxSlack, NoSlack, Recall, Slack
     from slackwater.testing.workloads import soccer
 

@@ -11,7 +11,7 @@ from slackwater.cli.console import JobArgument, Json, out, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.jobs.job import JobFile
     from slackwater.jobs.state_estimate import Kept
     from slackwater.spark.partitioning import Partitioning
@@ -30,7 +30,7 @@ def explain(
 ) -> None:
     """Tell in words what a job will do, what it keeps and what may change; without Spark."""
     from slackwater.jobs.explain import kind_of, may_change, sections
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.job import read_job
     from slackwater.jobs.state_estimate import kept, rates
     from slackwater.query.units import to_units
@@ -110,7 +110,7 @@ def _kept_in_words(job: JobFile, estimate: Sequence[Kept]) -> list[str]:
 
 
 def _lines(estimate: Sequence[Kept]) -> list[Line]:
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
 
     lines = []
     for of in estimate:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from slackwater.engine.replay import Run
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.jobs.recordings import Recording
     from slackwater.metrics.counters import Metrics
     from slackwater.query.units import Duration
@@ -76,7 +76,7 @@ def replay(
     json: Json = False,
 ) -> None:
     """Run a query over recorded streams in this process, without Spark."""
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import recording_of
     from slackwater.jobs.result_file import check_suffix, write
 
@@ -161,7 +161,7 @@ def _measured(recording: Recording, run: Any, over: Duration | None) -> Replayed
 def _of_join(run: Run, over: Duration | None) -> list[Line]:
     """Recall, K and latency against the full join."""
     from slackwater.jobs.advise import fitting_period
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.query.goals import Recall
 
     query, goal = run.query, run.query.goal
@@ -195,7 +195,7 @@ def _of_join(run: Run, over: Duration | None) -> list[Line]:
 
 def _accounting(metrics: Metrics) -> list[Line]:
     """Every row has one fate."""
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
 
     fates = {
         "in order": metrics.in_order,

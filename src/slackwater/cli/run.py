@@ -12,7 +12,7 @@ from slackwater.cli.dashboard_server import ShowDashboard
 if TYPE_CHECKING:
     from slackwater.cli.watch import Watch
     from slackwater.dashboard.control import Control
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
     from slackwater.jobs.job import JobFile
     from slackwater.spark.listener import MetricsLog
 
@@ -95,7 +95,7 @@ def _metrics_log(job: JobFile) -> list[MetricsLog]:
 
 
 def _print_check(job: JobFile, json: bool) -> None:
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
 
     if json:
         print_json(sheet("run --check", None, []))
@@ -105,7 +105,7 @@ def _print_check(job: JobFile, json: bool) -> None:
 
 
 def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
 
     lines = _figures(watch)
     if json:
@@ -117,7 +117,7 @@ def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
 
 def _figures(watch: Watch) -> list[Line]:
     """The figures of this run and, from the metrics, those since the first start."""
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Line
 
     told = watch.metrics
     lines = [

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from slackwater.engine.output import LATE, RESULT_TS
 from slackwater.jobs.comparison import Matched, matched, windows
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.jobs.sink_files import Columns
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery

@@ -24,7 +24,7 @@ from slackwater.controllers.factory import controller_for
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.events.batch import Batch
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.metrics.counters import Metrics
 from slackwater.query.goals import NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, Stream

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.replay import recorded
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.query.shedding import Harvest, Shedding, TailDrop
 from slackwater_lab.papers.overload import SECOND, WARM_UP, Workload, query_of
 

@@ -17,7 +17,7 @@ import numpy as np
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output
 from slackwater.engine.report import average_slack, columns, recall_series
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.kernels.records import I64
 from slackwater.query.goals import NoSlack, Recall
 from slackwater.query.join import JoinQuery, Stream

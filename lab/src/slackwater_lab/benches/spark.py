@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.testing.workloads import uniform_keys
 from slackwater_lab.benches.spark_run import Plan, in_own_process
 

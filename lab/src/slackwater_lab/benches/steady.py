@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery, Stream
 from slackwater.query.joining import join

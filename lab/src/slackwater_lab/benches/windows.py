@@ -11,7 +11,7 @@ import pyarrow as pa
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater.query.functions import largest
 from slackwater.query.goals import DropRatio
 from slackwater.query.join import Stream

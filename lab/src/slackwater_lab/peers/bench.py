@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Line
 from slackwater_lab.benches.spark import Case, Setting
 from slackwater_lab.benches.spark_run import Outcome, Plan, in_own_process
 from slackwater_lab.peers.job import Told, missing, run

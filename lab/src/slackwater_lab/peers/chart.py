@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from slackwater.jobs.figures import Line, amount
+from slackwater.jobs.measurement import Line, amount
 
 _OURS, _OTHER, _AT_REST = "#1f5fbf", "#9aa7b5", "#dcdcdc"
 _TEXT, _SOFT = "#333333", "#777777"
