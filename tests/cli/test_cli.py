@@ -194,10 +194,13 @@ def test_quick_bench_has_every_figure_and_promises_nothing():
 
 
 def test_missed_floor_exits_with_1(monkeypatch):
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater_lab.benches import core as core_bench
 
-    lines = [Line("fast", 9.0, "rows/s", floor=5.0), Line("slow", 3.0, "s", ceiling=2.0)]
+    lines = [
+        Measurement("fast", 9.0, "rows/s", floor=5.0),
+        Measurement("slow", 3.0, "s", ceiling=2.0),
+    ]
     case = core_bench.Case("one", lambda setting: iter(lines))
     monkeypatch.setattr(core_bench, "CASES", (case,))
     result = run("bench", "core", "--json")

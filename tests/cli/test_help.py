@@ -123,7 +123,7 @@ def test_steps_are_gone_through_in_order():
 
 
 def test_shares_are_rounded_down():
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
 
     shares = {0.57: "57.00%", 0.999999: "99.99%", 1.0: "100.00%"}
-    assert {value: console.shown(Line("x", value, "share")) for value in shares} == shares
+    assert {value: console.shown(Measurement("x", value, "share")) for value in shares} == shares

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slackwater.jobs.advise import Advisor, Outcome
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater.jobs.recordings import Recording
 
 _CAPTION = (
@@ -138,9 +138,9 @@ def _slacks(advisor: Advisor) -> list[tuple[int, str, Outcome]]:
     ]
 
 
-def _lines(advisor: Advisor) -> list[Line]:
+def _lines(advisor: Advisor) -> list[Measurement]:
     from slackwater.jobs.advise import named
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater.query.goals import Slack
 
     rows = _goals(advisor)
@@ -149,19 +149,21 @@ def _lines(advisor: Advisor) -> list[Line]:
         for slack, _, outcome in _slacks(advisor)
     ]
     lines = [
-        Line("rows", advisor.rows, "rows"),
-        Line("true results", advisor.true, "results"),
-        Line("largest delay", advisor.largest_delay, advisor.unit),
+        Measurement("rows", advisor.rows, "rows"),
+        Measurement("true results", advisor.true, "results"),
+        Measurement("largest delay", advisor.largest_delay, advisor.unit),
     ]
     for name, target, outcome in rows:
         lines += [
-            Line(f"{name}: recall", round(outcome.recall, 6), "share"),
-            Line(f"{name}: Φ({target:g})", round(outcome.phi(target), 6), "share"),
-            Line(f"{name}: average K", round(outcome.average_slack, 3), advisor.unit),
-            Line(f"{name}: average latency", round(outcome.average_latency, 3), advisor.unit),
+            Measurement(f"{name}: recall", round(outcome.recall, 6), "share"),
+            Measurement(f"{name}: Φ({target:g})", round(outcome.phi(target), 6), "share"),
+            Measurement(f"{name}: average K", round(outcome.average_slack, 3), advisor.unit),
+            Measurement(
+                f"{name}: average latency", round(outcome.average_latency, 3), advisor.unit
+            ),
         ]
     best = [(f"K*({t:g})", advisor.best_slack(t)) for t in advisor.targets]
-    return lines + [Line(name, slack, advisor.unit) for name, slack in best]
+    return lines + [Measurement(name, slack, advisor.unit) for name, slack in best]
 
 
 def _print(recording: Recording, advisor: Advisor) -> None:

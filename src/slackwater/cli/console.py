@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
 
 # ---- options that several commands have
 
@@ -111,7 +111,7 @@ def out() -> Console:
     return Console()
 
 
-def print_figures(title: str, lines: Sequence[Line]) -> None:
+def print_figures(title: str, lines: Sequence[Measurement]) -> None:
     """A title, and a table of figures; those that are not as promised say so."""
     from rich import box
     from rich.table import Table
@@ -127,7 +127,7 @@ def print_figures(title: str, lines: Sequence[Line]) -> None:
     console.print(table)
 
 
-def _verdict(line: Line) -> str:
+def _verdict(line: Measurement) -> str:
     if line.ok:
         return "[green]ok[/]" if line.limit else ""
     is_share = line.unit == "share" and line.floor is not None
@@ -135,7 +135,7 @@ def _verdict(line: Line) -> str:
     return f"[red]should be {limit}[/]"
 
 
-def shown(line: Line) -> str:
+def shown(line: Measurement) -> str:
     """The value of a figure, for people."""
     from slackwater.jobs.measurement import amount
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slackwater.cli.watch import NativeWatch, Screen, Watch
     from slackwater.dashboard.control import CommandFiles
     from slackwater.dashboard.history import History
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
 
 _NAME = "slackwater demo"
 _PAUSE = "1 second"  # between micro-batches that a page shows
@@ -119,14 +119,16 @@ class Outcome(NamedTuple):
             Figure("whole run", "s", self.ours.seconds, self.theirs.seconds),
         ]
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Measurement]:
         """The figures for programs."""
-        from slackwater.jobs.measurement import Line
+        from slackwater.jobs.measurement import Measurement
 
         ours = [(f"Slackwater: {figure.name}", figure.ours, figure.unit) for figure in self.figures]
         theirs = [(f"Spark: {figure.name}", figure.theirs, figure.unit) for figure in self.figures]
-        known = [Line(name, round(n, 4), unit) for name, n, unit in ours + theirs if n is not None]
-        return [Line("true results", self.true, "results"), *known]
+        known = [
+            Measurement(name, round(n, 4), unit) for name, n, unit in ours + theirs if n is not None
+        ]
+        return [Measurement("true results", self.true, "results"), *known]
 
     def table(self) -> Table:
         """The figures for people."""

@@ -9,7 +9,7 @@ from slackwater.cli.console import duration, out, print_json, progress
 
 if TYPE_CHECKING:
     from slackwater.engine.report import Report
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater.query.goals import Goal
 
 _GAMMA = 0.95
@@ -34,9 +34,9 @@ class Outcome(NamedTuple):
         """True results that were not produced."""
         return self.report.true - self.report.produced
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Measurement]:
         """The figures of the table."""
-        from slackwater.jobs.measurement import Line
+        from slackwater.jobs.measurement import Measurement
 
         figures = {
             "average K": (self.report.average_slack, "ms"),
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
             "results lost": (self.lost, "results"),
         }
         return [
-            Line(f"{self.goal}: {name}", round(value, 4), unit)
+            Measurement(f"{self.goal}: {name}", round(value, 4), unit)
             for name, (value, unit) in figures.items()
         ]
 

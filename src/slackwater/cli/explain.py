@@ -11,8 +11,8 @@ from slackwater.cli.console import JobArgument, Json, out, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slackwater.jobs.measurement import Line
     from slackwater.jobs.job import JobFile
+    from slackwater.jobs.measurement import Measurement
     from slackwater.jobs.state_estimate import Kept
     from slackwater.spark.partitioning import Partitioning
 
@@ -30,8 +30,8 @@ def explain(
 ) -> None:
     """Tell in words what a job will do, what it keeps and what may change; without Spark."""
     from slackwater.jobs.explain import kind_of, may_change, sections
-    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.job import read_job
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.state_estimate import kept, rates
     from slackwater.query.units import to_units
 
@@ -109,8 +109,8 @@ def _kept_in_words(job: JobFile, estimate: Sequence[Kept]) -> list[str]:
     return told
 
 
-def _lines(estimate: Sequence[Kept]) -> list[Line]:
-    from slackwater.jobs.measurement import Line
+def _lines(estimate: Sequence[Kept]) -> list[Measurement]:
+    from slackwater.jobs.measurement import Measurement
 
     lines = []
     for of in estimate:
@@ -123,7 +123,7 @@ def _lines(estimate: Sequence[Kept]) -> list[Line]:
             ("state", "bytes"): of.state,
         }
         lines += [
-            Line(f"{of.stream}: {name}", round(value, 3), unit)
+            Measurement(f"{of.stream}: {name}", round(value, 3), unit)
             for (name, unit), value in figures.items()
             if value is not None
         ]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from slackwater.engine.replay import Run
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater.jobs.recordings import Recording
     from slackwater.metrics.counters import Metrics
     from slackwater.query.units import Duration
@@ -39,7 +39,7 @@ class Replayed(NamedTuple):
     """What came of a replay."""
 
     results: pa.Table
-    lines: list[Line]
+    lines: list[Measurement]
     truth: str  # who computed it
 
 
@@ -158,10 +158,10 @@ def _measured(recording: Recording, run: Any, over: Duration | None) -> Replayed
     return Replayed(run.results, [*lines, *_accounting(run.metrics)], truth)
 
 
-def _of_join(run: Run, over: Duration | None) -> list[Line]:
+def _of_join(run: Run, over: Duration | None) -> list[Measurement]:
     """Recall, K and latency against the full join."""
     from slackwater.jobs.advise import fitting_period
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater.query.goals import Recall
 
     query, goal = run.query, run.query.goal
@@ -172,30 +172,30 @@ def _of_join(run: Run, over: Duration | None) -> list[Line]:
         gamma, period = goal.target, over or goal.over
     report = run.report(gamma, period)
     lines = [
-        Line("results", report.produced, "results"),
-        Line("true results", report.true, "results"),
-        Line("recall", round(report.recall, 6), "share"),
+        Measurement("results", report.produced, "results"),
+        Measurement("true results", report.true, "results"),
+        Measurement("recall", round(report.recall, 6), "share"),
     ]
     if report.measurements.num_rows:
-        lines.append(Line(f"Φ({gamma:g}) over {period}", round(report.phi, 6), "share"))
+        lines.append(Measurement(f"Φ({gamma:g}) over {period}", round(report.phi, 6), "share"))
     if report.precision is not None and report.precision < 1:
-        lines.append(Line("precision", round(report.precision, 6), "share"))
+        lines.append(Measurement("precision", round(report.precision, 6), "share"))
     lines += [
-        Line("average K", round(report.average_slack, 3), query.unit),
-        Line("average latency", round(report.average_latency, 3), query.unit),
-        Line("95 % latency", round(report.latency_95, 3), query.unit),
+        Measurement("average K", round(report.average_slack, 3), query.unit),
+        Measurement("average latency", round(report.average_latency, 3), query.unit),
+        Measurement("95 % latency", round(report.latency_95, 3), query.unit),
     ]
     if report.average_wait is not None:
-        lines.append(Line("average wait", round(report.average_wait, 3), query.unit))
-    lines.append(Line("results lost", run.metrics.lost, "results"))
+        lines.append(Measurement("average wait", round(report.average_wait, 3), query.unit))
+    lines.append(Measurement("results lost", run.metrics.lost, "results"))
     if run.metrics.lost_unknown:
-        lines.append(Line("events of unknown loss", run.metrics.lost_unknown, "events"))
+        lines.append(Measurement("events of unknown loss", run.metrics.lost_unknown, "events"))
     return lines
 
 
-def _accounting(metrics: Metrics) -> list[Line]:
+def _accounting(metrics: Metrics) -> list[Measurement]:
     """Every row has one fate."""
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
 
     fates = {
         "in order": metrics.in_order,
@@ -204,8 +204,8 @@ def _accounting(metrics: Metrics) -> list[Line]:
         "waiting": metrics.buffered,
         "shed": metrics.shed,
     }
-    lines = [Line("rows in", metrics.arrivals, "rows")]
-    lines += [Line(f"  {name}", n, "rows") for name, n in fates.items()]
-    lines += [Line(f"  rejected: {why}", n, "rows") for why, n in metrics.rejected.items()]
+    lines = [Measurement("rows in", metrics.arrivals, "rows")]
+    lines += [Measurement(f"  {name}", n, "rows") for name, n in fates.items()]
+    lines += [Measurement(f"  rejected: {why}", n, "rows") for why, n in metrics.rejected.items()]
     total = sum(fates.values()) + sum(metrics.rejected.values())
-    return [*lines, Line("rows without a fate", metrics.arrivals - total, "rows", ceiling=0)]
+    return [*lines, Measurement("rows without a fate", metrics.arrivals - total, "rows", ceiling=0)]

@@ -12,8 +12,8 @@ from slackwater.cli.dashboard_server import ShowDashboard
 if TYPE_CHECKING:
     from slackwater.cli.watch import Watch
     from slackwater.dashboard.control import Control
-    from slackwater.jobs.measurement import Line
     from slackwater.jobs.job import JobFile
+    from slackwater.jobs.measurement import Measurement
     from slackwater.spark.listener import MetricsLog
 
 
@@ -115,31 +115,31 @@ def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
     print_figures(f"{watch.title} {how}: {len(watch.lines)} micro-batches", lines)
 
 
-def _figures(watch: Watch) -> list[Line]:
+def _figures(watch: Watch) -> list[Measurement]:
     """The figures of this run and, from the metrics, those since the first start."""
-    from slackwater.jobs.measurement import Line
+    from slackwater.jobs.measurement import Measurement
 
     told = watch.metrics
     lines = [
-        Line("micro-batches", len(watch.lines), "batches"),
-        Line("rows in", watch.rows, "rows"),
+        Measurement("micro-batches", len(watch.lines), "batches"),
+        Measurement("rows in", watch.rows, "rows"),
     ]
     if watch.rows_per_s is not None:
-        lines.append(Line("speed", round(watch.rows_per_s), "rows/s"))
+        lines.append(Measurement("speed", round(watch.rows_per_s), "rows/s"))
     if told is None:
         return lines
     lines += [
-        Line("rows since the first start", told["arrivals"], "rows"),
-        Line("results", told["produced"], "results"),
-        Line("results lost", told["lost"], "results"),
-        Line("late events", told["late_kept"] + told["late_dropped"], "events"),
-        Line("events of unknown loss", told["lost_unknown"], "events"),
-        Line("rejected rows", sum(told["rejected"].values()), "rows"),
-        Line("events waiting", told["buffered"], "events"),
-        Line("K", told["slack"], watch.unit),
+        Measurement("rows since the first start", told["arrivals"], "rows"),
+        Measurement("results", told["produced"], "results"),
+        Measurement("results lost", told["lost"], "results"),
+        Measurement("late events", told["late_kept"] + told["late_dropped"], "events"),
+        Measurement("events of unknown loss", told["lost_unknown"], "events"),
+        Measurement("rejected rows", sum(told["rejected"].values()), "rows"),
+        Measurement("events waiting", told["buffered"], "events"),
+        Measurement("K", told["slack"], watch.unit),
     ]
     if told["recall"] is not None:
-        lines.append(Line("recall", round(told["recall"], 4), "share"))
+        lines.append(Measurement("recall", round(told["recall"], 4), "share"))
     if told["target"] is not None:
-        lines.append(Line("target", told["target"], "share"))
+        lines.append(Measurement("target", told["target"], "share"))
     return lines

@@ -33,8 +33,8 @@ def verify(
 
     Exits with 1 if results are extra or doubled, or if the recall is below the goal's target.
     """
-    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.job import read_job
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import of_job
     from slackwater.jobs.sink_files import columns_of, read_output
     from slackwater.jobs.verify import judge

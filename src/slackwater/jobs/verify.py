@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from slackwater.engine.output import LATE, RESULT_TS
 from slackwater.jobs.comparison import Matched, matched, windows
-from slackwater.jobs.measurement import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.sink_files import Columns
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery
@@ -27,7 +27,7 @@ EXAMPLES = 3  # rows that are shown of each fault
 class Judgement(NamedTuple):
     """What came of a comparison."""
 
-    lines: list[Line]
+    lines: list[Measurement]
     examples: dict[str, list[dict[str, Any]]]
     notes: list[str]
 
@@ -63,37 +63,39 @@ def _join(query: JoinQuery, exact: Exact, columns: Columns, found: pa.Table) -> 
     if not subset:
         notes.append("Windows in tuples: where events are late, results need not be true.")
     lines = [
-        Line("true results", int(compared.true.sum()), "results"),
-        Line("results in the output", int(compared.found.sum()), "results"),
+        Measurement("true results", int(compared.true.sum()), "results"),
+        Measurement("results in the output", int(compared.found.sum()), "results"),
         *_faults(compared, "results", subset),
         *_recalls(query, exact, columns, compared, late is not None),
     ]
     return Judgement(lines, compared.examples(EXAMPLES), notes)
 
 
-def _faults(compared: Matched, of: str, subset: bool) -> list[Line]:
+def _faults(compared: Matched, of: str, subset: bool) -> list[Measurement]:
     most = 0 if subset else None
     return [
-        Line(f"missing {of}", compared.missing, of),
-        Line(f"extra {of}", compared.extra, of, ceiling=most),
-        Line(f"doubled {of}", compared.doubled, of, ceiling=most),
+        Measurement(f"missing {of}", compared.missing, of),
+        Measurement(f"extra {of}", compared.extra, of, ceiling=most),
+        Measurement(f"doubled {of}", compared.doubled, of, ceiling=most),
     ]
 
 
 def _recalls(
     query: JoinQuery, exact: Exact, columns: Columns, compared: Matched, knows_late: bool
-) -> list[Line]:
+) -> list[Measurement]:
     goal = query.goal
     target = goal.target if isinstance(goal, Recall) else None
     lines = []
     if knows_late:
         late = int((compared.found - compared.in_time).sum())
         lines = [
-            Line("late results", late, "results"),
-            Line("recall, late ones too", round(compared.recall, 6), "share"),
+            Measurement("late results", late, "results"),
+            Measurement("recall, late ones too", round(compared.recall, 6), "share"),
         ]
     in_time = compared.recall_in_time
-    lines.append(Line("recall in time" if knows_late else "recall", in_time, "share", floor=target))
+    lines.append(
+        Measurement("recall in time" if knows_late else "recall", in_time, "share", floor=target)
+    )
     ts = columns.named(RESULT_TS)
     if ts is None or not isinstance(goal, Recall):
         return lines
@@ -104,8 +106,8 @@ def _recalls(
     share = float(np.mean(recalls >= goal.target))
     return [
         *lines,
-        Line(f"Φ({goal.target:g}) over {goal.over}", round(share, 6), "share"),
-        Line(f"smallest recall over {goal.over}", round(float(recalls.min()), 6), "share"),
+        Measurement(f"Φ({goal.target:g}) over {goal.over}", round(share, 6), "share"),
+        Measurement(f"smallest recall over {goal.over}", round(float(recalls.min()), 6), "share"),
     ]
 
 
@@ -121,18 +123,18 @@ def _windows(query: WindowQuery, columns: Columns, found: pa.Table) -> Judgement
     if in_tuples:
         notes.append("Windows in tuples: where events are dropped, others end in their place.")
     lines = [
-        Line("true windows", int(compared.matched.true.sum()), "windows"),
-        Line("windows in the output", int(compared.matched.found.sum()), "windows"),
+        Measurement("true windows", int(compared.matched.true.sum()), "windows"),
+        Measurement("windows in the output", int(compared.matched.found.sum()), "windows"),
         *_faults(compared.matched, "windows", not in_tuples),
-        Line("recall", compared.matched.recall, "share"),
-        Line("windows compared", compared.compared, "windows"),
-        Line("windows that differ", compared.wrong.num_rows, "windows"),
-        Line("largest error", round(float(compared.error.max(initial=0)), 6), "share"),
+        Measurement("recall", compared.matched.recall, "share"),
+        Measurement("windows compared", compared.compared, "windows"),
+        Measurement("windows that differ", compared.wrong.num_rows, "windows"),
+        Measurement("largest error", round(float(compared.error.max(initial=0)), 6), "share"),
     ]
     if isinstance(query.goal, ErrorBound):
         name = f"windows wrong by at most {query.goal.bound:g}"
         share = compared.within(query.goal.bound)
-        lines.append(Line(name, share, "share", floor=query.goal.confidence))
+        lines.append(Measurement(name, share, "share", floor=query.goal.confidence))
     examples = compared.matched.examples(EXAMPLES)
     if compared.wrong.num_rows:
         examples["different"] = compared.wrong.slice(0, EXAMPLES).to_pylist()
@@ -153,17 +155,17 @@ def _aggregates(query: AggregateQuery, columns: Columns, found: pa.Table) -> Jud
     of_early, of_final = (windows(true, rows, keys, values) for rows in (early, final))
     doubled = of_early.matched.doubled + of_final.matched.doubled
     lines = [
-        Line("true windows", true.num_rows, "windows"),
-        Line("windows in the output", int(told.found.sum()), "windows"),
-        Line("missing windows", told.missing, "windows"),
-        Line("extra windows", told.extra, "windows", ceiling=0),
-        Line("doubled windows", doubled, "windows", ceiling=0),
-        Line("recall", told.recall, "share"),
-        Line("early answers", early.num_rows, "rows"),
-        Line("error of early answers", round(_mean(of_early.error), 6), "share"),
+        Measurement("true windows", true.num_rows, "windows"),
+        Measurement("windows in the output", int(told.found.sum()), "windows"),
+        Measurement("missing windows", told.missing, "windows"),
+        Measurement("extra windows", told.extra, "windows", ceiling=0),
+        Measurement("doubled windows", doubled, "windows", ceiling=0),
+        Measurement("recall", told.recall, "share"),
+        Measurement("early answers", early.num_rows, "rows"),
+        Measurement("error of early answers", round(_mean(of_early.error), 6), "share"),
         *_coverage(query, columns, early, keys),
-        Line("exact answers", final.num_rows, "rows"),
-        Line("exact answers that differ", of_final.wrong.num_rows, "rows"),
+        Measurement("exact answers", final.num_rows, "rows"),
+        Measurement("exact answers that differ", of_final.wrong.num_rows, "rows"),
     ]
     examples = told.examples(EXAMPLES)
     for part in (of_early, of_final):
@@ -176,7 +178,7 @@ def _aggregates(query: AggregateQuery, columns: Columns, found: pa.Table) -> Jud
 
 def _coverage(
     query: AggregateQuery, columns: Columns, early: pa.Table, keys: Sequence[str]
-) -> list[Line]:
+) -> list[Measurement]:
     """How often the truth lies between low and high."""
     if not query.compensate:
         return []
@@ -190,7 +192,7 @@ def _coverage(
         low, high, true = (held.column(column).to_numpy() for column in (*ends, value))
         known = ~np.isnan(low)
         inside += ((low <= true) & (true <= high))[known].tolist()
-    return [Line("intervals that hold the truth", round(_mean(inside), 6), "share")]
+    return [Measurement("intervals that hold the truth", round(_mean(inside), 6), "share")]
 
 
 def _mean(values: Any) -> float:
