@@ -17,8 +17,8 @@ from slackwater.cli.console import (
     Window,
     bar,
     out,
-    print_figures,
     print_json,
+    print_measurements,
 )
 from slackwater.cli.dashboard_server import ShowDashboard
 from slackwater.cli.goal_option import GoalText, RecallShort, SlackShort, given_goal
@@ -87,7 +87,7 @@ def replay(
         print_json(sheet("replay", None, result.measurements) | {"oracle": result.oracle})
     else:
         title = f"{recording.title}, {goal_text(recording.query.goal)}"
-        print_figures(title, result.measurements)
+        print_measurements(title, result.measurements)
         out().print(f"The truth is by {result.oracle}.", highlight=False)
     if target is not None:
         typer.echo(f"written: {target}", err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.cli.console import JobArgument, Json, bar, out, print_figures, print_json
+from slackwater.cli.console import JobArgument, Json, bar, out, print_json, print_measurements
 
 if TYPE_CHECKING:
     from slackwater.jobs.verify import Verification
@@ -47,7 +47,7 @@ def verify(
 
 
 def _print(title: str, verification: Verification) -> None:
-    print_figures(title, verification.measurements)
+    print_measurements(title, verification.measurements)
     console = out()
     for fault, rows in verification.examples.items():
         console.print(f"{fault}, the first ones:", highlight=False)

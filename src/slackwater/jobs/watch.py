@@ -1,43 +1,38 @@
-"""A streaming query while it runs: what it has told so far, as a small table on stderr."""
+"""A streaming query while it runs: its progress lines, and how it is started and stopped."""
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
-from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from slackwater.cli.console import count, duration, percent
-from slackwater.jobs.local_spark import FailedError, explained
+from slackwater.jobs.local_spark import FailedError, error_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
     from pyspark.sql.streaming.query import StreamingQuery
-    from rich.console import Group
-    from rich.table import Table
 
 _WAKE_S = 0.2
 _LAST_EVENTS_S = 10.0
 
 
-class Watch:
-    """What one query has told; `take` gets the lines of `spark.listener.Lines`.
+class QueryWatch:
+    """Collects the progress lines of one query; `take` gets those of `spark.listener.Lines`.
 
     Parameters
     ----------
     name
-        The name of the query; lines of others are left alone.
+        The name of the query; lines of others are ignored.
     unit
         The time unit of its metrics.
     title
-        What people call it.
+        The name to show; by default `name`.
     batches
-        How many micro-batches there will be, if that is known.
+        The number of micro-batches, if it is known.
     """
 
     def __init__(
@@ -47,7 +42,7 @@ class Watch:
         self.title = title or name
         self.unit = unit
         self.expected = batches
-        self.lines: list[dict[str, Any]] = []  # those of micro-batches, without their metrics
+        self.lines: list[dict[str, Any]] = []  # of micro-batches, without their metrics
         self.metrics: dict[str, Any] | None = None  # the last ones
         self.ended = Event()
 
@@ -57,9 +52,9 @@ class Watch:
             return
         if line["event"] == "batch":
             self.metrics = line.pop("metrics") or self.metrics
-            told = self.metrics or {}
-            picture = told.get("picture") or {}
-            self.lines.append(line | {"slack": told.get("slack"), "recall": picture.get("recall")})
+            metrics = self.metrics or {}
+            recall = (metrics.get("picture") or {}).get("recall")
+            self.lines.append(line | {"slack": metrics.get("slack"), "recall": recall})
         elif line["event"] == "terminated":
             self.ended.set()
 
@@ -67,6 +62,23 @@ class Watch:
     def rows(self) -> int:
         """Rows that came in."""
         return sum(line["rows"] for line in self.lines)
+
+    @property
+    def results(self) -> int | None:
+        """Results so far; None before the first metrics."""
+        return None if self.metrics is None else self.metrics["produced"]
+
+    @property
+    def late(self) -> int | None:
+        """Late events so far; None before the first metrics."""
+        metrics = self.metrics
+        return None if metrics is None else metrics["late_kept"] + metrics["late_dropped"]
+
+    @property
+    def last_rows_per_s(self) -> float | None:
+        """Rows per second of the last micro-batch with rows."""
+        last = next((line for line in reversed(self.lines) if line["rows"]), None)
+        return last["rows"] / last["duration_ms"] * 1000 if last and last["duration_ms"] else None
 
     @property
     def rows_per_s(self) -> float | None:
@@ -84,171 +96,92 @@ class Watch:
 
     @property
     def seconds(self) -> float:
-        """How long all micro-batches took."""
+        """The duration of all micro-batches."""
         ms: int = sum(line["duration_ms"] for line in self.lines)
         return ms / 1000
 
+
+class NativeWatch(QueryWatch):
+    """The same for a query of Spark's own, which has fewer metrics."""
+
     @property
-    def asked(self) -> str | None:
-        """Which recall is asked for, beside the one so far; None: none is."""
-        told = self.metrics or {}
-        if told.get("target") is None:
-            return None
-        so_far = percent(told["recall"])
-        return f"{self.title}: recall {so_far} so far, {100 * told['target']:.6g}% is asked for"
+    def results(self) -> int:
+        """Results so far."""
+        return self.total("results")
 
-    def cells(self) -> list[str]:
-        """The row of the table."""
-        done = f"{len(self.lines)}" + (f"/{self.expected}" if self.expected else "")
-        last = next((line for line in reversed(self.lines) if line["rows"]), None)
-        speed = last["rows"] / last["duration_ms"] * 1000 if last and last["duration_ms"] else None
-        told = self.metrics or {}
-        late = told["late_kept"] + told["late_dropped"] if told else None
-        return [
-            self.title,
-            done,
-            f"{self.rows:,}",
-            count(speed),
-            count(told.get("produced")),
-            count(late),
-            duration(told.get("slack"), self.unit),
-            percent(told.get("recall")),
-        ]
-
-
-class NativeWatch(Watch):
-    """The same for a query of Spark's own, which tells less of itself."""
-
-    def cells(self) -> list[str]:
-        """The row of the table; Spark does not know what it has lost."""
-        cells = super().cells()
-        cells[4] = count(self.total("results"))
-        cells[5] = count(self.total("dropped"))
-        return cells
+    @property
+    def late(self) -> int:
+        """Dropped events so far; Spark does not know the results that this costs."""
+        return self.total("dropped")
 
     def total(self, name: str) -> int:
-        """The sum of what each micro-batch told."""
+        """Return the sum over all micro-batches."""
         return sum(line[name] for line in self.lines)
 
 
-class Screen:
-    """The live display: queries and what is going on; nothing if `quiet` or in a pipe."""
-
-    def __init__(self, quiet: bool) -> None:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.spinner import Spinner
-
-        # a descriptor of its own: that of stderr points elsewhere while the JVM starts
-        self._file = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
-        self._console = Console(file=self._file)
-        self._spinner = Spinner("dots")
-        self._watches: list[Watch] = []
-        self._doing = ""
-        self._since = monotonic()
-        self._is_shown = self._console.is_terminal and not quiet
-        self._live = Live(
-            console=self._console,
-            transient=True,
-            refresh_per_second=4,
-            get_renderable=self._render,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def __enter__(self) -> Screen:
-        if self._is_shown:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            self._live.stop()
-        self._file.close()
-
-    def doing(self, what: str) -> None:
-        """Say what is going on."""
-        self._doing, self._since = what, monotonic()
-
-    def follow(self, watch: Watch) -> None:
-        """Show one more query."""
-        self._watches.append(watch)
-
-    def _render(self) -> Group:
-        from rich.console import Group
-
-        self._spinner.update(text=f"{self._doing}, {monotonic() - self._since:.0f} s")
-        return Group(*([_table(self._watches)] if self._watches else []), self._spinner)
-
-
-def _table(watches: Sequence[Watch]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    asked = [watch.asked for watch in watches if watch.asked is not None]
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),  # fits 80 columns
-        caption="\n".join(asked) or None,
-        caption_justify="left",
-    )
-    table.add_column("", no_wrap=True)
-    for name in ("batch", "rows in", "rows/s", "results", "late", "K", "recall"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for watch in watches:
-        table.add_row(*watch.cells())
-    return table
-
-
-# ---- waiting
+# ---- start and wait
 
 
 def follow(
     spark: SparkSession,
     start: Callable[[], StreamingQuery],
-    watch: Watch,
+    watch: QueryWatch,
     listeners: Sequence[StreamingQueryListener],
     is_over: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Start a query and wait until it ends; whether it was stopped (Ctrl-C or SIGTERM).
+    """Start a query, wait until it ends, and return whether Ctrl-C or SIGTERM stopped it.
 
-    A query that does not end by itself is ended when `is_over`, which is asked now and then.
+    Parameters
+    ----------
+    spark
+        The session.
+    start
+        Starts the query.
+    watch
+        Receives the lines of the query, by one of the listeners.
+    listeners
+        Listeners to add while the query runs.
+    is_over
+        For a query that does not end by itself: polled, and the query is stopped when it is true.
 
-    A query that fails raises `FailedError`.
+    Raises:
+    ------
+    FailedError
+        If the query fails.
     """
     for listener in listeners:
         spark.streams.addListener(listener)
     try:
-        with asking() as asked:
+        with stop_signals() as stop:
             query = start()
-            # Spark tells the end to the listeners, normally; `isActive` is for the other days.
+            # Normally a listener reports the end; `isActive` is for the case that none does.
             over = False
-            while not (asked.is_set() or over or watch.ended.wait(_WAKE_S)) and query.isActive:
+            while not (stop.is_set() or over or watch.ended.wait(_WAKE_S)) and query.isActive:
                 over = is_over()
-            if asked.is_set() or over:
+            if stop.is_set() or over:
                 query.stop()
             watch.ended.wait(_LAST_EVENTS_S)
     finally:
         for listener in listeners:
             spark.streams.removeListener(listener)
     failure = query.exception()
-    if failure is not None and not asked.is_set():
-        raise FailedError(explained(failure)) from failure
-    return asked.is_set()
+    if failure is not None and not stop.is_set():
+        raise FailedError(error_text(failure)) from failure
+    return stop.is_set()
 
 
 @contextmanager
-def asking() -> Iterator[Event]:
-    """While the block runs, signals only ask: Spark's own handler would break off its jobs."""
-    asked = Event()
+def stop_signals() -> Iterator[Event]:
+    """Yield an event that Ctrl-C and SIGTERM set; Spark's own handler would abort its jobs."""
+    stop = Event()
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        asked.set()
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.set()
 
     signals = (signal.SIGINT, signal.SIGTERM)
-    old = [signal.signal(number, ask) for number in signals]
+    old = [signal.signal(number, handle) for number in signals]
     try:
-        yield asked
+        yield stop
     finally:
         for number, handler in zip(signals, old, strict=True):
             signal.signal(number, handler)
