@@ -155,7 +155,7 @@ def test_what_cannot_be_advised_on_is_said():
     with pytest.raises(QueryError, match="advice needs time windows on all streams"):
         Advisor(counted, tables(), "arrival")
     apart = tables() | {"b": tables()["b"].set_column(1, "k", pa.array(np.full(4_000, 99)))}
-    with pytest.raises(DataError, match="the recording has no result at all"):
+    with pytest.raises(DataError, match="the recording has no results"):
         Advisor(pair(), apart, "arrival")
 
 
