@@ -274,8 +274,8 @@ def test_a_bad_request_exits_with_2_and_says_why(folder, monkeypatch, arguments,
     ("changes", "message"),
     [
         ({"more": 'where = "v < 1"'}, "[[stream]] a: the files are read without Spark"),
-        ({"more": 'select = ["ts", "k + 1 as k"]'}, "which alone knows the SQL of select"),
-        ({"format": "orc"}, "[[stream]] a: what is read without Spark is parquet, csv or json on"),
+        ({"more": 'select = ["ts", "k + 1 as k"]'}, "which is needed for the SQL of select"),
+        ({"format": "orc"}, "[[stream]] a: without Spark only parquet, csv or json on"),
         ({"arrival": 'arrival = "arrived"'}, "arrived"),
     ],
 )

@@ -14,7 +14,6 @@ from slackwater.cli.console import EXIT_CODES, example
 from slackwater.errors import SlackwaterError
 from slackwater.jobs.local_spark import FailedError
 
-
 _LAB_COMMANDS = ("bench", "lab")  # of slackwater-lab, another distribution
 
 
