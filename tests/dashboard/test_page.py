@@ -163,8 +163,6 @@ def test_early_answers_and_several_queries(window):
         window.wait("!document.querySelector('[data-panel=early]').hidden").everything_shown()
         legend = "return document.querySelector('[data-panel=early] .u-legend').innerText"
         legend = window.js(legend)
-            "return document.querySelector('[data-panel=early] .u-legend').innerText"
-        )
         assert {"high", "low", "observed", "matches", "exact"} <= set(legend.split())
         assert window.text("lede").startswith("The last early matches: ")
 

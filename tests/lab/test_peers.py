@@ -44,9 +44,9 @@ def true_count(data, rows, window_ms):
 @pytest.mark.parametrize("peer", ["duckdb", "polars"])
 def test_batch_engines_count_what_the_definition_says(peer, streams, tmp_path):
     data = load(tmp_path, streams)
-    told = run(data.job(peer, (50, 120)))
-    assert told.results == true_count(data, 120, data.window_ms) > 0
-    assert len(told.seconds) == 2
+    done = run(data.job(peer, (50, 120)))
+    assert done.results == true_count(data, 120, data.window_ms) > 0
+    assert len(done.seconds) == 2
 
 
 def test_rows_are_dealt_out_in_order_and_none_is_lost(tmp_path):

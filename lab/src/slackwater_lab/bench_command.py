@@ -39,7 +39,7 @@ def core(
     seed: Seed = 1,
     quick: Quick = False,
 ) -> None:
-    """Measure the join without Spark; exit with 1 if it is slower than promised."""
+    """Measure the join without Spark; exit with 1 if a limit is missed."""
     from slackwater_lab.benches.core import CASES, CoreOptions
 
     options = CoreOptions(seed, quick)
@@ -101,10 +101,10 @@ def soak(
     from slackwater_lab.benches import soak as soak_bench
 
     _can_draw(out)
-    seen = soak_bench.soak(seed, soak_bench.QUICK_EVENTS if quick else events)
+    record = soak_bench.soak(seed, soak_bench.QUICK_EVENTS if quick else events)
     if out is not None:
-        _draw(out / "soak.png", soak_bench.figure(seen))
-    _finish("bench soak", list(soak_bench.lines(seen, quick)), json, seed, quick)
+        _draw(out / "soak.png", soak_bench.figure(record))
+    _finish("bench soak", list(soak_bench.lines(record, quick)), json, seed, quick)
 
 
 @app.command(epilog=example("slackwater bench steady --minutes 5"))
@@ -122,10 +122,10 @@ def steady(
 
     _can_draw(out)
     with TemporaryDirectory() as folder:
-        seen = steady_bench.steady(seed, minutes, Path(folder), quick)
+        record = steady_bench.steady(seed, minutes, Path(folder), quick)
     if out is not None:
-        _draw(out / "steady.png", steady_bench.figure(seen))
-    _finish("bench steady", list(steady_bench.lines(seen, quick)), json, seed, quick)
+        _draw(out / "steady.png", steady_bench.figure(record))
+    _finish("bench steady", list(steady_bench.lines(record, quick)), json, seed, quick)
 
 
 def _can_draw(folder: Path | None) -> None:

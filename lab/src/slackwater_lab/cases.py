@@ -70,7 +70,7 @@ def vary(
     cases: Sequence[Case],
     measures: Sequence[Measure],
 ) -> tuple[Table, Figure]:
-    """Run all cases; `labels` says what panels, lines and x are.
+    """Run all cases; `labels` name the panels, the lines and x.
 
     Panels are side by side and measures below each other; with one panel, measures side by side.
     """

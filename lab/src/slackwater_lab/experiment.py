@@ -1,4 +1,4 @@
-"""What an experiment gets, and what it gives: tables, words, figures, and so the lines of a sheet.
+"""The input and the output of an experiment: its options; tables, words and figures.
 
 >>> table = Table("Speed", ("goal",), (Column("average K", "ms"),), [(("ours",), [50.0])])
 >>> table.lines()
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _QUICK_MINUTES = 0.75
 _QUICK_OVER = "10 s"
 
-Cell = float | str | None  # a measured number, or what a paper says
+Cell = float | str | None  # a measured number, or one from a paper
 Value = TypeVar("Value")
 
 
@@ -36,6 +36,7 @@ class Column:
     unit: str = ""
     floor: float | None = None
     ceiling: str | None = None
+    title: str = ""  # of the column on a page; by default its name
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Table:
 
     def header(self) -> list[str]:
         """Names of all columns."""
-        return [*self.labels, *(column.name for column in self.columns)]
+        return [*self.labels, *(column.title or column.name for column in self.columns)]
 
     def text(self) -> list[list[str]]:
         """All cells for people."""
@@ -146,7 +147,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, and how it is answered."""
+    """A question, and the function that answers it."""
 
     name: str
     source: str  # where the question is from

@@ -1,4 +1,4 @@
-"""One run of a goal over a dataset, and what came of it (DESIGN 1)."""
+"""One run of a goal over a dataset, and its measurements (DESIGN 1)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class GoalRun:
-    """Plain numbers; times in ms."""
+    """The measurements of a run, as plain numbers; times in ms."""
 
     recall: float  # of the whole run
     average_recall: float  # of γ(P)
@@ -115,7 +115,7 @@ def _run(query: JoinQuery, batch: Batch, controller: Controller) -> Output:
 
 
 class Stopwatch:
-    """A controller that says how long it thought."""
+    """A controller that measures how long its decisions take."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

@@ -65,10 +65,10 @@ def _rivals(setting: Setting) -> Findings:
         Column("which"),
     )
     words = [
-        "Every goal is asked for Γ and sees only the past; `InputQuantile` takes Γ for the share "
+        "Every goal has the target Γ and sees only the past; `InputQuantile` takes Γ for the share "
         "of events that are in time. A goal is ahead of `measured`, our default, if its average K "
         "is lower by more than 10 ms with a Φ(Γ) that is not lower, or its Φ(Γ) is higher by more "
-        "than 0.01 with a K that is not higher. A low K with a low Φ is no merit: that goal asked "
+        "than 0.01 with a K that is not higher. A low K with a low Φ is no merit: that goal aimed "
         "for Γ and did not give it. `late-degree` (violet) is for two streams only."
     ]
     summary = Table("Goals ahead of ours", ("data", "Γ"), columns, rows)

@@ -92,7 +92,7 @@ class Timed:
         self._once(next(self._batch.slices(_WARM_UP)))
 
     def run(self, times: int = 1) -> Timed:
-        """Run it; `best` and `metrics` tell how that went."""
+        """Run it, and set `best` and `metrics`."""
         for _ in range(times):
             seconds, self.metrics = self._once(self._batch)
             self.best = min(self.best, seconds)
@@ -218,12 +218,12 @@ def _window_independence(options: CoreOptions, select: str, name: str) -> Iterat
 def _goal(options: CoreOptions) -> Iterator[Measurement]:
     """What it costs to choose K: the same join with the K that the goal would choose anyway."""
     query, tables = _pairs(options, "count")
-    asked = Timed(replace(query, goal=Recall(0.95)), tables).run()
-    given = Timed(replace(query, goal=Slack(asked.metrics.slack)), tables)
+    with_goal = Timed(replace(query, goal=Recall(0.95)), tables).run()
+    given = Timed(replace(query, goal=Slack(with_goal.metrics.slack)), tables)
     for _ in range(options.runs):
-        asked.run()
+        with_goal.run()
         given.run()
-    slower = _round(asked.best / given.best)
+    slower = _round(with_goal.best / given.best)
     yield Measurement(
         "all bookkeeping of a goal: time", slower, "times", ceiling=options.at_most(1.2)
     )
@@ -328,8 +328,8 @@ def _compensated(options: CoreOptions) -> Iterator[Measurement]:
         slower = _round(aggregates.best["aema"] / aggregates.best[None])
         ceiling = options.at_most(1.1)
         yield Measurement(f"{name}, AEMA: time", slower, "times", ceiling=ceiling)
-        told = _round(1000 * aggregates.telling("mlp"))
-        yield Measurement(f"{name}, mlp: telling", told, "ms", ceiling=options.at_most(0.2))
+        time = _round(1000 * aggregates.telling("mlp"))
+        yield Measurement(f"{name}, mlp: telling", time, "ms", ceiling=options.at_most(0.2))
         for kind in ("mlp", "delays"):
             more = _round(1000 * aggregates.on_top(kind))  # type: ignore[arg-type]
             yield Measurement(f"{name}, {kind}: a window", more, "ms")

@@ -2,7 +2,7 @@
 
 The same files, the same number of files per micro-batch, the same session settings, a noop sink;
 each run in a process of its own. Spark's own join is slow, so where only its steady rate is needed
-it gets the first files only; each line says so in its name or in benchmarks/README.md.
+it gets the first files only; the name of the measurement or benchmarks/README.md states it.
 """
 
 from __future__ import annotations

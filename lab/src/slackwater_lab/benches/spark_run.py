@@ -41,7 +41,7 @@ class Plan:
     most_files: int | None = None  # of each stream
     keep: bool = True  # whether workers keep engines alive
     cores: int = 2
-    recall: float | None = None  # ask Slackwater for it, instead of the fixed slack
+    recall: float | None = None  # the target of Slackwater, instead of the fixed slack
     arrival: str | None = None  # the column; else rows arrive as Spark reads them
     late: Late = "count"  # what Slackwater does with results of late events
     checksum: bool = True  # of all results; it takes time
@@ -81,7 +81,7 @@ def run(plan: Plan) -> SparkRun:
     begin = perf_counter()
     from slackwater.spark.session import session  # noqa: PLC0415  part of what is timed
 
-    # Else Spark asks for the size of a batch after each of its rows, which here never matters.
+    # Else Spark computes the size of a batch after each of its rows, which here never matters.
     settings = {
         "spark.driver.memory": "3g",
         "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
@@ -97,8 +97,8 @@ def run(plan: Plan) -> SparkRun:
         query.awaitTermination()
         seconds = perf_counter() - begin
         progress = query.recentProgress
-    told = [p.observedMetrics.get("slackwater") for p in progress]
-    known = [row for row in told if row is not None and row["shards"]]
+    metrics = [p.observedMetrics.get("slackwater") for p in progress]
+    known = [row for row in metrics if row is not None and row["shards"]]
     sums = [p.observedMetrics["check"] for p in progress]
     result = SparkRun(
         seconds,
@@ -187,9 +187,9 @@ def in_own_process(plan: Plan) -> SparkRun:
     if done.returncode:
         msg = f"the run of {plan.engine} failed:\n{done.stderr[-3000:]}"
         raise RuntimeError(msg)
-    said = json.loads(done.stdout.splitlines()[-1])
-    said["batches"] = [tuple(batch) for batch in said["batches"]]
-    return SparkRun(**said)
+    found = json.loads(done.stdout.splitlines()[-1])
+    found["batches"] = [tuple(batch) for batch in found["batches"]]
+    return SparkRun(**found)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def _table2(setting: Setting) -> Findings:
         "K of Max-K-slack", "event time [min]", [[Panel("", "K [s]", curves, y_range=(0, None))]]
     )
     words = [
-        "Average K depends on when the largest delays happen to come, as the paper says itself: "
+        "Average K depends on when the largest delays happen to come, as the paper states itself: "
         "ours on D×2 come in the first minutes. Recall is a little above the printed 0.999.",
         _OTHER_SOCCER,
         _STEP,
@@ -128,7 +128,7 @@ def _resolution(setting: Setting) -> Findings:
         slack = mean("average_slack")(setting.run(most), 0)
         rows.append(((_title(name), step), [recall, paper[name][0], slack, paper[name][1]]))
     words = [
-        "The paper draws delays from [0, 20] s by a Zipf distribution and does not say in which "
+        "The paper draws delays from [0, 20] s by a Zipf distribution and does not state in which "
         "steps. A delay of one step of 10 ms does not even put an event behind the one before it, "
         "10 ms older. Means over three seeds.",
         "The printed K of D×4 lies between those of 20 and 50 ms, that of D×3 next to 50 ms; the "

@@ -133,14 +133,14 @@ def _quality(setting: Setting) -> Findings:
         "Second by second late-degree's QCR is above PD's at every target, as in the Thesis; so "
         "is its QCR / ABS, but for 0.98 on Soccer-16min, where it is 2 % below.",
         "Gains of the PD controller, 200 ms each, were tuned at 0.95 on Soccer-23min (the recipe "
-        "is in `slackwater/goals/pd.py`). With 1 s instead K swings: QCR 0.73 at 0.95, above "
-        "late-degree's, for two and a half times its buffer.",
-        "Our overall reading asks the next second to make up for all that is missing so far. Half "
-        "of the time something is, and then only the largest delay is enough: QCR stays above "
+        "is in `slackwater/controllers/pd.py`). With 1 s instead K swings: QCR 0.73 at 0.95, "
+        "above late-degree's, for two and a half times its buffer.",
+        "Our overall reading expects the next second to make up for all that is missing so far. "
+        "Half of the time something is, and then only the largest delay is enough: QCR stays above "
         "PD's, as in the Thesis, but the buffer is far larger, so QCR / ABS does not reproduce. "
         "The Thesis does not print how it makes up; over ten seconds instead of one, late-degree "
         "would end within 0.0002 of its target with a K like PD's, but mostly from below.",
-        "`measured`, our default, is asked for 97 % of the seconds, the Thesis' approach for the "
+        "The target of `measured`, our default, is 97 % of the seconds; that of the Thesis is the "
         "estimated mean: compare QCR and ABS together. `measured` knows no overall target; there "
         "it is the same run, only judged by the overall recall.",
         _MADE_UP,

@@ -16,7 +16,7 @@ import numpy as np
 from slackwater.jobs.measurement import Measurement
 from slackwater_lab.benches.spark import SparkBenchmark, SparkOptions
 from slackwater_lab.benches.spark_run import Plan, SparkRun, in_own_process
-from slackwater_lab.peers.job import Told, missing, run
+from slackwater_lab.peers.job import PeerRun, missing, run
 from slackwater_lab.peers.load import Load
 
 PEERS = ("flink", "pathway", "duckdb", "polars")
@@ -91,13 +91,13 @@ def _recall(options: SparkOptions) -> Iterator[Measurement]:
     yield _share("spark native", in_own_process(_plan(load, "native rocksdb", 1)).results, truth)
     for peer in _peers():
         if peer in ("flink", "pathway"):
-            told = run(load.job(peer, (rows,), parallelism=1, rows_per_commit=per_file))
-            yield _share(peer, told.results, truth)
-    asked = in_own_process(replace(plan, recall=_TARGET))
+            measured = run(load.job(peer, (rows,), parallelism=1, rows_per_commit=per_file))
+            yield _share(peer, measured.results, truth)
+    ours = in_own_process(replace(plan, recall=_TARGET))
     floor = options.at_least(_TARGET)
-    found = round(asked.results / truth, 4)
+    found = round(ours.results / truth, 4)
     yield Measurement("recall: slackwater, 0.95 asked for", found, "share", floor=floor)
-    yield Measurement("recall: mean delay it chose", round(asked.slack_ms), "ms")
+    yield Measurement("recall: mean delay it chose", round(ours.slack_ms), "ms")
 
 
 def _plan(load: Load, engine: str, files_per_trigger: int) -> Plan:
@@ -117,10 +117,10 @@ def _rates(
 ) -> Iterator[Measurement]:
     for peer in _peers():
         short, whole = (1_000, 2_000) if options.quick else lengths[peer]
-        told = run(load.job(peer, (short, short, whole)))  # the first warms up
-        rate = _steady(load, told, short, whole)
+        measured = run(load.job(peer, (short, short, whole)))  # the first warms up
+        rate = _steady(load, measured, short, whole)
         yield Measurement(f"{load.name}: {peer}", round(rate), "rows/s")
-        yield from _found(load, peer, whole, told.results)
+        yield from _found(load, peer, whole, measured.results)
         if peer == "flink":
             floor = options.at_least(times_flink)
             yield Measurement(
@@ -128,8 +128,8 @@ def _rates(
             )
 
 
-def _steady(load: Load, told: Told, short: int, whole: int) -> float:
-    return told.steady([len(load.streams) * rows for rows in (short, whole)])
+def _steady(load: Load, measured: PeerRun, short: int, whole: int) -> float:
+    return measured.steady([len(load.streams) * rows for rows in (short, whole)])
 
 
 def _found(load: Load, engine: str, rows: int, results: int) -> Iterator[Measurement]:
