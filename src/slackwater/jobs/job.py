@@ -134,12 +134,12 @@ def read_job(file: Path) -> JobFile:
 
 def _from_tables(tables: Table, reading: Sequence[Table]) -> AnyQuery:
     """The query of [join], [window] or [aggregate]."""
-    kind, asked = _asked(tables)
-    unit: TimeUnit = asked.choice("unit", get_args(TimeUnit), "ms")
+    kind, section = _query_section(tables)
+    unit: TimeUnit = section.choice("unit", get_args(TimeUnit), "ms")
     if kind != "window" and len(reading) < 2:
         tables.fail(f"needs at least 2 tables [[stream]], got {len(reading)}")
     streams = [_stream(table, unit, kind == "join") for table in reading]
-    return _QUERIES[kind](asked, streams, unit)
+    return _QUERIES[kind](section, streams, unit)
 
 
 def _from_sql(job: Table, tables: Table, reading: Sequence[Table]) -> AnyQuery:
@@ -160,7 +160,7 @@ def _from_sql(job: Table, tables: Table, reading: Sequence[Table]) -> AnyQuery:
     return query
 
 
-def _asked(tables: Table) -> tuple[str, Table]:
+def _query_section(tables: Table) -> tuple[str, Table]:
     """[join], [window] or [aggregate]."""
     kinds = [kind for kind in _KINDS if kind in tables.given] or ["join"]
     if len(kinds) > 1:
@@ -249,39 +249,39 @@ def _is_aggregate(how: Any) -> bool:
     return written is not None and written[1].lower() in get_args(Function) and "," not in how
 
 
-def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
+def _window(section: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
     if len(streams) > 1:
-        asked.fail(f"takes one [[stream]], got {len(streams)}")
-    if "range" not in asked.given:
-        asked.fail("needs range")
-    given = asked.given | {
-        "select": _select(asked),
-        "goal": goal_of(asked, unit, default={"drop_ratio": 0.0}),
+        section.fail(f"takes one [[stream]], got {len(streams)}")
+    if "range" not in section.given:
+        section.fail("needs range")
+    given = section.given | {
+        "select": _select(section),
+        "goal": goal_of(section, unit, default={"drop_ratio": 0.0}),
     }
-    return asked.checked(lambda: window(streams[0], **given))
+    return section.checked(lambda: window(streams[0], **given))
 
 
-def _aggregates(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> AggregateQuery:
+def _aggregates(section: Table, streams: Sequence[Stream], unit: TimeUnit) -> AggregateQuery:
     for name in ("window", "goal"):
-        if name not in asked.given:
-            asked.fail(f"needs {name}")
-    asked.duration("retention", unit)
-    given = asked.given | {
-        "select": _select(asked),
-        "window": _windows(asked, unit),
-        "goal": goal_of(asked, unit),
+        if name not in section.given:
+            section.fail(f"needs {name}")
+    section.duration("retention", unit)
+    given = section.given | {
+        "select": _select(section),
+        "window": _windows(section, unit),
+        "goal": goal_of(section, unit),
     }
-    made: AggregateQuery = asked.checked(lambda: join(*streams, **given))
+    made: AggregateQuery = section.checked(lambda: join(*streams, **given))
     return made
 
 
-def _windows(asked: Table, unit: TimeUnit) -> Tumbling | Sliding:
+def _windows(section: Table, unit: TimeUnit) -> Tumbling | Sliding:
     """``"10 ms"``, or ``{length = "10 s", slide = "1 s"}``."""
-    given = asked.given["window"]
+    given = section.given["window"]
     if not isinstance(given, dict):
-        asked.duration("window", unit)
+        section.duration("window", unit)
         return Tumbling(given)
-    table = Table(f"{asked.where} window:", given, ("length", "slide"))
+    table = Table(f"{section.where} window:", given, ("length", "slide"))
     for name in ("length", "slide"):
         if name not in given:
             table.fail(f"needs {name}")
@@ -289,20 +289,20 @@ def _windows(asked: Table, unit: TimeUnit) -> Tumbling | Sliding:
     return Sliding(**given)
 
 
-def _select(asked: Table) -> dict[str, Aggregate]:
-    select = asked.given.get("select")
+def _select(section: Table) -> dict[str, Aggregate]:
+    select = section.given.get("select")
     if not isinstance(select, dict) or not select:
-        asked.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
-    return {name: _aggregate(asked, name, how) for name, how in select.items()}
+        section.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
+    return {name: _aggregate(section, name, how) for name, how in select.items()}
 
 
-def _aggregate(asked: Table, name: str, how: Any) -> Aggregate:
+def _aggregate(section: Table, name: str, how: Any) -> Aggregate:
     """``"avg(price)"``."""
     written = _AGGREGATE.fullmatch(how) if isinstance(how, str) else None
     if written is None:
-        asked.fail(f'select.{name} must be like "avg(price)" or "count()", got {how!r}')
+        section.fail(f'select.{name} must be like "avg(price)" or "count()", got {how!r}')
     function, column = written[1].lower(), written[2] or None
-    return asked.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
+    return section.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
 
 
 _QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {
