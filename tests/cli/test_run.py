@@ -460,7 +460,7 @@ def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
          "the goal of aggregates over a join must be a Deadline"),
         ('"count()"', '"max(a.v)"', "what has not arrived may hold the extreme value"),
         ("compensate = true", 'compensate = "magic"', "compensate must be one of 'delays'"),
-        ('arrival = "arrival"', 'idle_after = "1 s"', "waits for a stream of an [aggregate]"),
+        ('arrival = "arrival"', 'idle_after = "1 s"', "an [aggregate] does not wait for a stream"),
         ('name = "b"', 'name = "b"\nwindow = "1 s"', "aggregates have one window= for all"),
     ],
 )  # fmt: skip
