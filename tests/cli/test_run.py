@@ -648,7 +648,11 @@ def test_a_job_can_be_one_sql_file(tmp_path):
             "",
             "sql reads b, which no .* is called; there are a",
         ),
-        ("INSERT INTO PARQUET 'out' OPTIONS (partition_by ('k'))", "", "a file must name its output"),
+        (
+            "INSERT INTO PARQUET 'out' OPTIONS (partition_by ('k'))",
+            "",
+            "a file must name its output",
+        ),
         ("SET at_end", "SET at_ned", 'has no key "at_ned" \\(did you mean "at_end"'),
         ("SET checkpoint = 'state';", "", "needs checkpoint"),
         ("(ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b'", "FROM JSON 'b'", "needs schema"),

@@ -92,7 +92,7 @@ def shown(cell: Cell, unit: str) -> str:
 
 @dataclass
 class Findings:
-    """What came out."""
+    """The results of an experiment."""
 
     tables: list[Table]
     words: list[str] = field(default_factory=list)  # where ours and the paper's differ, and why
@@ -105,7 +105,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Setting:
-    """What an experiment is run with; if quick, with little data, to see whether it works."""
+    """The options of an experiment; `quick` uses little data, to see whether it works."""
 
     sweep: Sweep
     seed: int

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CAPTION = (
     "Recall: share of the true results over the whole recording. Φ: how often the recall over the "
     "last {over} was not below the target of the goal; {target:g} where a goal has none. Latency: "
-    "how far event time had moved on when a result came out. K*: the smallest fixed slack that, in "
+    "how far event time had advanced when a result came out. K*: the smallest fixed slack that, in "
     "hindsight, holds a target as often as Recall does."
 )
 
@@ -39,11 +39,11 @@ _CAPTION = (
 def advise(
     inputs: Inputs,
     target: Annotated[
-        float | None, typer.Option(help="The recall in question; that of the job, or 0.95.")
+        float | None, typer.Option(help="The recall target; by default that of the job, or 0.95.")
     ] = None,
     over: Annotated[
         str | None,
-        typer.Option(help="Over which time recall is measured; a minute, if that fits."),
+        typer.Option(help="The period of recall; by default a minute, if that fits."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a figure here (PNG, SVG, PDF).")] = None,
     window: Window = None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # ---- options that several commands have
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Seed = Annotated[int, typer.Option(help="The same seed makes the same data.")]
+Seed = Annotated[int, typer.Option(help="The seed of the generated data.")]
 Inputs = Annotated[
     list[Path],
     typer.Argument(
@@ -31,18 +31,18 @@ Inputs = Annotated[
 JobArgument = Annotated[
     Path, typer.Argument(metavar="JOB", help="The job, a TOML file; see docs/running.md.")
 ]
-Window = Annotated[str | None, typer.Option(help="Of files: how long an event finds partners.")]
-On = Annotated[str | None, typer.Option(help="Of files: the key, or keys: k1,k2.")]
-Where = Annotated[str | None, typer.Option(help="Of files: a further condition.")]
-Ts = Annotated[str, typer.Option(help="Of files: the column of the event time.")]
+Window = Annotated[str | None, typer.Option(help="For files: the window of each stream, '5 s'.")]
+On = Annotated[str | None, typer.Option(help="For files: the key column, or several: k1,k2.")]
+Where = Annotated[str | None, typer.Option(help="For files: a further condition.")]
+Ts = Annotated[str, typer.Option(help="For files: the event time column.")]
 Arrival = Annotated[
     str | None,
-    typer.Option(help="Of files: the column of the arrival; the order of rows if left out."),
+    typer.Option(help="For files: the arrival time column; the order of rows by default."),
 ]
 
 Item = TypeVar("Item")
 _BARS = "▁▂▃▄▅▆▇█"
-EXIT_CODES = "Exit codes: 0 all is well, 1 it failed or is not as promised, 2 a bad request."
+EXIT_CODES = "Exit codes: 0 success, 1 failure or a missed limit, 2 a bad request."
 _PATIENCE_S = 1.0  # work that takes less has no progress bar
 
 

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 PORT = 8177  # or any free port, unless one is given
 
-ShowDashboard = Annotated[
-    bool, typer.Option("--dashboard", help="Show the run on a page while it goes on.")
-]
+ShowDashboard = Annotated[bool, typer.Option("--dashboard", help="Show the run on a page.")]
 
 
 @contextmanager

@@ -22,11 +22,11 @@ _MAIN = ("target", "recall in time", "average K", "rows/s")
 
 def demo(
     seconds: Annotated[
-        int, typer.Option(min=1, max=3600, help="How long the streams are, in their own time.")
+        int, typer.Option(min=1, max=3600, help="The length of the streams, in event time.")
     ] = 60,
     seed: Seed = 1,
     keep: Annotated[
-        Path | None, typer.Option(help="Write the streams here, and leave them.")
+        Path | None, typer.Option(help="Write the streams here, and keep them.")
     ] = None,
     embedded: Annotated[
         bool, typer.Option("--embedded", help="Compare goals in this process, without Spark.")

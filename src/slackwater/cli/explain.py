@@ -18,7 +18,7 @@ def explain(
     file: JobArgument,
     rate: Annotated[
         str | None,
-        typer.Option(help='Rows a second, "quotes=1000/s,trades=30/min": how much is kept?'),
+        typer.Option(help='Rows a second, "quotes=1000/s,trades=30/min", to estimate the state.'),
     ] = None,
     delay: Annotated[
         str | None, typer.Option(help='The largest delay that you expect, "10 s".')

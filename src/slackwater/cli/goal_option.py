@@ -19,7 +19,7 @@ GoalText = Annotated[
     typer.Option(
         "--goal",
         help='As in a job: "recall=0.95, over=30 s", "slack=1 s", "max-slack", …; '
-        "that of the job if left out.",
+        "by default that of the job.",
         show_default=False,
     ),
 ]

@@ -36,7 +36,7 @@ def replay(
     slack: SlackShort = None,
     over: Annotated[
         str | None,
-        typer.Option(help="Over which time recall is measured; that of the goal, or what fits."),
+        typer.Option(help="The period of recall; by default that of the goal, or one that fits."),
     ] = None,
     target: Annotated[
         Path | None,
@@ -51,7 +51,7 @@ def replay(
     speed: Annotated[
         float | None,
         typer.Option(
-            min=0.001, help="For the page: so many times as fast as it arrived; else at once."
+            min=0.001, help="For the page: times as fast as it arrived; else without pauses."
         ),
     ] = None,
     window: Window = None,

@@ -20,7 +20,7 @@ def verify(
         typer.Argument(
             metavar="OUTPUT",
             help="What the job wrote: Parquet, CSV or JSON files, or directories of them; "
-            "that of its sink if left out.",
+            "by default those of its sink.",
             show_default=False,
         ),
     ] = None,

@@ -123,7 +123,7 @@ def _partitioning(job: JobFile) -> Partitioning:
 
 def _how_it_runs(job: JobFile) -> list[str]:
     trigger = (
-        "takes what is there, and ends"
+        "processes the available input, and ends"
         if job.trigger_ms is None
         else f"runs on, with a micro-batch each {job.trigger_ms} ms"
     )

@@ -41,7 +41,7 @@ class AggregateText:
         return [f"{window.length} long, {kind}; events are kept in panes that windows share."]
 
     def sharding(self) -> list[str]:
-        """Describe who adds up the shards."""
+        """Describe how shards are added up."""
         return ["Each shard counts its keys; one task adds up the counts of all shards."]
 
     def goal_details(self) -> list[str]:

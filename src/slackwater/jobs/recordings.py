@@ -79,9 +79,7 @@ def of_files(
     for file in files:
         form = file.suffix.removeprefix(".") if file.is_file() else "parquet"
         if form not in FORMATS or not file.exists():
-            msg = (
-                f"{file} must be a job (.toml, .sql) or files of {_listed(FORMATS)} that are there"
-            )
+            msg = f"{file} must be a job (.toml, .sql) or files of {_listed(FORMATS)} that exist"
             raise JobFileError(msg)
         tables[file.stem] = _read(
             str(file), [file] if file.is_file() else data_files(file), form, {}, {}

@@ -122,7 +122,7 @@ def read_output(paths: Sequence[Path], sink: Sink, columns: Columns) -> pa.Table
 def _files(root: Path) -> list[Path]:
     """Return the files under a path; of Spark's file sink only the committed ones."""
     if not root.exists():
-        msg = f"{root} must be the output of the job, a file or a directory that is there"
+        msg = f"{root} must be the output of the job, a file or a directory that exists"
         raise JobFileError(msg)
     if root.is_file():
         return [root]

@@ -112,7 +112,7 @@ def _by_duckdb(query: AnyQuery, tables: Mapping[str, pa.Table]) -> pa.Table | No
     """Compute the true results by DuckDB; None if it is missing or does not support the query."""
     if find_spec("duckdb") is None:
         return None
-    import duckdb  # noqa: PLC0415  not everybody has it
+    import duckdb  # noqa: PLC0415  optional
 
     base = duckdb.connect()
     try:

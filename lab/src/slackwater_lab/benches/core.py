@@ -1,4 +1,4 @@
-"""How fast the core is: `slackwater bench core`, and what it must reach (benchmarks/README.md).
+"""The speed of the core: `slackwater bench core`, and its limits (benchmarks/README.md).
 
 Data is made and compilation done outside the timing; each run has a fresh engine; the best of
 three counts, because others on the machine only ever make a run slower. Names never change, so that
@@ -45,7 +45,7 @@ _MICRO_BATCH = 100_000  # rows
 
 @dataclass(frozen=True)
 class CoreOptions:
-    """What a case is run with."""
+    """The options of a benchmark."""
 
     seed: int
     quick: bool = False
@@ -68,7 +68,7 @@ class CoreOptions:
 
 @dataclass(frozen=True)
 class CoreBenchmark:
-    """One benchmark; it may give several lines."""
+    """One benchmark; it may yield several measurements."""
 
     title: str
     measure: Callable[[CoreOptions], Iterator[Measurement]]

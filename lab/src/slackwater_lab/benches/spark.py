@@ -27,7 +27,7 @@ _SLACK_MS = 5_000  # more than any delay in the data, so both joins find everyth
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """What a case is run with."""
+    """The options of a benchmark."""
 
     seed: int
     quick: bool
@@ -68,7 +68,7 @@ class SparkOptions:
 
 @dataclass(frozen=True)
 class SparkBenchmark:
-    """One comparison; it may give several lines."""
+    """One comparison; it may yield several measurements."""
 
     title: str
     measure: Callable[[SparkOptions], Iterator[Measurement]]

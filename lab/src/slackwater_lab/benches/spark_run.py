@@ -29,7 +29,7 @@ _PROVIDERS = "org.apache.spark.sql.execution.streaming.state."
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run."""
+    """The query to run, and how."""
 
     engine: str  # "slackwater", "native rocksdb", "native rocksdb v4", "native hdfs"
     data: str  # a directory with one directory of Parquet files per stream
@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class SparkRun:
-    """How it went."""
+    """The measurements of a run."""
 
     seconds: float  # from a fresh process to the end of the query
     rows: int

@@ -60,7 +60,7 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Held:
-    """How a rate went."""
+    """The measurements of a run at one rate."""
 
     rate: int
     batches: list[MicroBatch]  # without the warm-up
@@ -196,7 +196,7 @@ def _micro_batches(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
 
 @dataclass(frozen=True)
 class Steady:
-    """What was found."""
+    """All trials, and the rate that was held."""
 
     tried: list[Held]  # all but the rate that was held to the end
     held: Held

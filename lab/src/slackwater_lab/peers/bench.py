@@ -26,7 +26,7 @@ _Lengths = Mapping[str, tuple[int, int]]  # rows of a stream in the short and in
 
 
 def skipped() -> list[str]:
-    """What is not installed, and what to do about it."""
+    """Return a message for each peer that is not installed."""
     return [message for peer in PEERS if (message := missing(peer))]
 
 
@@ -144,7 +144,7 @@ def _share(engine: str, results: int, truth: int) -> Measurement:
 
 
 def _truth(load: Load, rows: int) -> int:
-    """How many results the first rows have: DuckDB's word."""
+    """Count the results of the first rows with DuckDB."""
     return run(replace(load, count=True).job("duckdb", (rows,))).results
 
 

@@ -26,7 +26,7 @@ class PeerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """What to run."""
+    """The query to run, and on which peer."""
 
     peer: str
     runs: tuple[str, ...]  # folders with a folder of files per stream; run one after the other
