@@ -465,7 +465,7 @@ def test_a_job_may_be_aggregates_over_joined_windows(tmp_path):
          "deadline must be like"),
         ('"count()"', '"max(a.v)"', "what has not arrived may hold the extreme value"),
         ("compensate = true", 'compensate = "magic"', "compensate must be one of 'delays'"),
-        ('arrival = "arrival"', 'idle_after = "1 s"', "waits for a stream of an [aggregate]"),
+        ('arrival = "arrival"', 'idle_after = "1 s"', "an [aggregate] does not wait for a stream"),
         ('name = "b"', 'name = "b"\nwindow = "1 s"', "aggregates have one window= for all"),
     ],
 )  # fmt: skip
@@ -646,14 +646,18 @@ def test_a_job_can_be_one_sql_file(tmp_path):
     ("old", "new", "message"),
     [
         ("WITH SLACK", "WITH SLAK", "did you mean SLACK?"),
-        ("FROM JSON 'b'", "FROM JSON 'c'", "path must be a file or directory that is there"),
+        ("FROM JSON 'b'", "FROM JSON 'c'", "path must be a file or directory that exists"),
         ("CREATE STREAM b", "CREATE STREAM c", "there is no stream c; the text has a, b"),
         (
             "CREATE STREAM b (ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b';",
             "",
             "sql reads b, which no .* is called; there are a",
         ),
-        ("INSERT INTO PARQUET 'out' OPTIONS (partition_by ('k'))", "", "says where results go"),
+        (
+            "INSERT INTO PARQUET 'out' OPTIONS (partition_by ('k'))",
+            "",
+            "a file must name its output",
+        ),
         ("SET at_end", "SET at_ned", 'has no key "at_ned" \\(did you mean "at_end"'),
         ("SET checkpoint = 'state';", "", "needs checkpoint"),
         ("(ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b'", "FROM JSON 'b'", "needs schema"),

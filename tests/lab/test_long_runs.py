@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recorded import slackwater
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater_lab.benches import resident_memory as memory
 from slackwater_lab.benches import steady as steady_bench
 from slackwater_lab.benches.endless import PART, endless
@@ -18,7 +18,7 @@ from slackwater_lab.benches.steady import figure as steady_figure
 from slackwater_lab.benches.steady import lines as steady_lines
 
 
-def by_name(lines) -> dict[str, Line]:
+def by_name(lines) -> dict[str, Measurement]:
     return {line.name: line for line in lines}
 
 
@@ -36,18 +36,18 @@ def test_every_event_happens_once_and_arrives_once():
 
 
 def test_a_soak_accounts_for_every_result():
-    seen = soak(seed=1, events=2 * PART)
-    told = by_name(lines(seen, quick=False))
-    assert told["events"].value == 2 * PART
-    assert told["not accounted for"].ok
-    assert told["true results"].value == sum(seen.true) > 100_000
-    assert 0 < told["counted as lost"].value < told["produced"].value
+    record = soak(seed=1, events=2 * PART)
+    found = by_name(lines(record, quick=False))
+    assert found["events"].value == 2 * PART
+    assert found["not accounted for"].ok
+    assert found["true results"].value == sum(record.true) > 100_000
+    assert 0 < found["counted as lost"].value < found["produced"].value
 
 
 def soaked(**changed) -> Soak:
     """Two hours of which nothing can be said against."""
     seconds = 7_200
-    seen = Soak(
+    record = Soak(
         events=list(range(PART, PART * seconds // 10 + 1, PART)),
         memory=[10**9] * (seconds // 10),
         produced=[99] * seconds,
@@ -57,8 +57,8 @@ def soaked(**changed) -> Soak:
         seconds=1.0,
         top=1000 * seconds,
     )
-    vars(seen).update(changed)
-    return seen
+    vars(record).update(changed)
+    return record
 
 
 GROWING = {"memory": np.linspace(10**9, 2 * 10**9, 720).tolist()}
@@ -77,8 +77,8 @@ WORSE = {"produced": [99] * 6_000 + [90] * 1_200, "lost": 6_000 + 12_000}
     ],
 )
 def test_a_soak_that_is_not_as_it_should_be_is_seen(changed, missed):
-    told = lines(soaked(**changed), quick=False)
-    assert [line.name for line in told if not line.ok] == missed
+    found = lines(soaked(**changed), quick=False)
+    assert [line.name for line in found if not line.ok] == missed
 
 
 def held(ages, rate=1_000, lost=0):
@@ -116,9 +116,9 @@ def test_the_highest_rate_is_searched_from_below(
     monkeypatch.setattr(steady_bench, "hold", hold)
     sessions = import_module("slackwater.spark.session")  # the package has a function of that name
     monkeypatch.setattr(sessions, "session", lambda *_: SimpleNamespace(stop=list))
-    seen = steady_bench.steady(1, 30.0, tmp_path)
-    assert [trial.rate for trial in seen.tried] == tried
-    assert seen.held.rate == found
+    record = steady_bench.steady(1, 30.0, tmp_path)
+    assert [trial.rate for trial in record.tried] == tried
+    assert record.held.rate == found
 
 
 def test_recall_is_that_of_the_last_minute():
@@ -132,12 +132,12 @@ def test_recall_is_that_of_the_last_minute():
     [([1.5] * 300, []), (np.linspace(1.5, 3, 300), ["age, last fifth by first"])],
 )
 def test_ages_that_grow_are_seen(ages, missed):
-    seen = Steady([held([1.5] * 50)], held(ages))
-    told = list(steady_lines(seen, quick=False))
-    assert [line.name for line in told if not line.ok] == missed
-    assert by_name(told)["rows joined by those made"].value == 1.0
-    assert by_name(told)["Φ(0.95)"].value == 1.0
-    assert steady_figure(seen).axes
+    record = Steady([held([1.5] * 50)], held(ages))
+    found = list(steady_lines(record, quick=False))
+    assert [line.name for line in found if not line.ok] == missed
+    assert by_name(found)["rows joined by those made"].value == 1.0
+    assert by_name(found)["Φ(0.95)"].value == 1.0
+    assert steady_figure(record).axes
 
 
 def test_the_command_tells_and_draws(tmp_path):

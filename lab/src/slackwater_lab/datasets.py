@@ -1,4 +1,4 @@
-"""Named datasets with the query that is asked of them, and the exact truth, kept in a folder.
+"""Named datasets with a query over them, and the exact truth, kept in a folder.
 
 A dataset is made once for a name, a seed and a length. Beside its streams lie the number of true
 results by result time, and some facts about its disorder.
@@ -29,14 +29,14 @@ from slackwater.query.stream import Stream
 from slackwater.testing.workloads import drifting_streams, soccer, star_streams, zipf_streams
 
 VERSION = 2  # of how datasets are made; another one, other files
-FOLDER = "SLACKWATER_LAB"  # the variable that says where they are kept
+FOLDER = "SLACKWATER_LAB"  # the variable with the folder they are kept in
 
 Tables = dict[str, pa.Table]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """How streams are made, and what is asked of them."""
+    """How streams are made, and the query over them."""
 
     name: str
     title: str
@@ -176,7 +176,7 @@ def get(name: str, seed: int, minutes: float, folder: Path) -> Recorded:
         _make(Recorded(found.dataset, unfinished), seed, minutes)
         try:
             unfinished.rename(own)
-        except OSError:  # somebody else was faster
+        except OSError:  # another process was faster
             rmtree(unfinished)
     return found
 

@@ -1,8 +1,8 @@
-"""What an experiment gets, and what it gives: tables, words, figures, and so the lines of a sheet.
+"""The input and the output of an experiment: its options; tables, words and figures.
 
 >>> table = Table("Speed", ("goal",), (Column("average K", "ms"),), [(("ours",), [50.0])])
 >>> table.lines()
-[Line(name='ours: average K', value=50.0, unit='ms', floor=None, ceiling=None)]
+[Measurement(name='ours: average K', value=50.0, unit='ms', floor=None, ceiling=None)]
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slackwater.jobs.figures import Line, amount
+from slackwater.jobs.measurement import Measurement, amount
 from slackwater.query.goals import Goal, NoSlack, Recall
 from slackwater.query.units import Duration
 from slackwater_lab.datasets import Recorded, dataset, get
-from slackwater_lab.measure import Job, Outcome
+from slackwater_lab.measure import GoalRun, Job
 from slackwater_lab.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _QUICK_MINUTES = 0.75
 _QUICK_OVER = "10 s"
 
-Cell = float | str | None  # a measured number, or what a paper says
+Cell = float | str | None  # a measured number, or one from a paper
 Value = TypeVar("Value")
 
 
@@ -36,6 +36,7 @@ class Column:
     unit: str = ""
     floor: float | None = None
     ceiling: str | None = None
+    title: str = ""  # of the column on a page; by default its name
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Table:
 
     def header(self) -> list[str]:
         """Names of all columns."""
-        return [*self.labels, *(column.name for column in self.columns)]
+        return [*self.labels, *(column.title or column.name for column in self.columns)]
 
     def text(self) -> list[list[str]]:
         """All cells for people."""
@@ -58,7 +59,7 @@ class Table:
             for labels, cells in self.rows
         ]
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Measurement]:
         """The measured numbers."""
         lines = []
         for labels, cells in self.rows:
@@ -68,7 +69,9 @@ class Table:
                 if isinstance(cell, int | float):
                     name = f"{', '.join(filter(None, labels))}: {column.name}"
                     ceiling = most if isinstance(most, int | float) else None
-                    lines.append(Line(name, round(cell, 6), column.unit, column.floor, ceiling))
+                    lines.append(
+                        Measurement(name, round(cell, 6), column.unit, column.floor, ceiling)
+                    )
         return lines
 
 
@@ -89,20 +92,20 @@ def shown(cell: Cell, unit: str) -> str:
 
 @dataclass
 class Findings:
-    """What came out."""
+    """The results of an experiment."""
 
     tables: list[Table]
     words: list[str] = field(default_factory=list)  # where ours and the paper's differ, and why
     figures: dict[str, Figure] = field(default_factory=dict)  # by the end of their file's name
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Measurement]:
         """All measured numbers."""
         return [line for table in self.tables for line in table.lines()]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What an experiment is run with; if quick, with little data, to see whether it works."""
+    """The options of an experiment; `quick` uses little data, to see whether it works."""
 
     sweep: Sweep
     seed: int
@@ -131,7 +134,7 @@ class Setting:
         seed = self.seed if seed is None else seed
         return Job(data, seed, minutes, goal, **{"over": self.over} | options)
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+    def run(self, jobs: Sequence[Job]) -> list[GoalRun]:
         """Run them."""
         return self.sweep.run(jobs)
 
@@ -144,7 +147,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A question, and how it is answered."""
+    """A question, and the function that answers it."""
 
     name: str
     source: str  # where the question is from

@@ -60,8 +60,8 @@ def run(
     ] = None,
 ) -> None:
     """Run an experiment; ours beside the paper's numbers."""
-    from slackwater.jobs.figures import sheet
     from slackwater.jobs.local_spark import local_spark
+    from slackwater.jobs.measurement import sheet
     from slackwater_lab.catalogue import experiment
     from slackwater_lab.datasets import default_folder
     from slackwater_lab.experiment import Setting
@@ -70,8 +70,8 @@ def run(
 
     chosen = experiment(name)
     command = f"lab run {name}{' --quick' if quick else ''}"
-    with local_spark(f"lab {name}", _CORES, {}) as spark, bar(name, json) as tell:
-        findings = chosen.run(Setting(Sweep(spark, default_folder(), tell), seed, quick))
+    with local_spark(f"lab {name}", _CORES, {}) as spark, bar(name, json) as show:
+        findings = chosen.run(Setting(Sweep(spark, default_folder(), show), seed, quick))
     if json:
         print_json(sheet(command, seed, findings.lines()))
     else:
@@ -90,7 +90,7 @@ def _print(findings: Findings) -> None:
         for label in found.labels:
             table.add_column(label)
         for column in found.columns:
-            table.add_column(column.name, justify="right")
+            table.add_column(column.title or column.name, justify="right")
         for row in found.text():
             table.add_row(*row)
         out().print(table)

@@ -1,4 +1,4 @@
-"""One run of a goal over a dataset, and what came of it (DESIGN 1)."""
+"""One run of a goal over a dataset, and its measurements (DESIGN 1)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Plain numbers; times in ms."""
+class GoalRun:
+    """The measurements of a run, as plain numbers; times in ms."""
 
     recall: float  # of the whole run
     average_recall: float  # of γ(P)
@@ -57,7 +57,7 @@ class Outcome:
     slacks: list[int] = field(repr=False)  # K at ts
 
 
-def measure(job: Job, folder: Path) -> Outcome:
+def measure(job: Job, folder: Path) -> GoalRun:
     """Run it."""
     query = replace(dataset(job.dataset).query, goal=job.goal)
     batch, true, facts = _data(job.dataset, job.seed, job.minutes, folder, job.in_order)
@@ -75,7 +75,7 @@ def measure(job: Job, folder: Path) -> Outcome:
     waits = not (isinstance(job.goal, NoSlack) and not job.goal.synchronize)
     changes, values = np.array(output.slacks).T
     at = np.searchsorted(changes, series["ts"].to_numpy(), side="right") - 1
-    return Outcome(
+    return GoalRun(
         recall=float(made_n.sum() / facts.true) if facts.true else 1.0,
         average_recall=float(recalls.mean()) if len(recalls) else 1.0,
         average_slack=slack,
@@ -115,7 +115,7 @@ def _run(query: JoinQuery, batch: Batch, controller: Controller) -> Output:
 
 
 class Stopwatch:
-    """A controller that says how long it thought."""
+    """A controller that measures how long its decisions take."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

@@ -11,39 +11,41 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slackwater_lab.datasets import get
-from slackwater_lab.measure import Job, Outcome, measure
+from slackwater_lab.measure import GoalRun, Job, measure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Told = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+ShowStep = Callable[[str, int, int], None]  # the current step, how many are done, of how many
 
-_TYPES = {  # of the fields of an outcome, for Spark and for Arrow
+_TYPES = {  # of the fields of a GoalRun, for Spark and for Arrow
     "float": ("double", pa.float64()),
     "int": ("long", pa.int64()),
     "list[int]": ("array<long>", pa.list_(pa.int64())),
     "list[float]": ("array<double>", pa.list_(pa.float64())),
 }
-_FIELDS = {"number": "int"} | {field.name: str(field.type) for field in fields(Outcome)}
+_FIELDS = {"number": "int"} | {field.name: str(field.type) for field in fields(GoalRun)}
 
 
 class Sweep:
-    """Runs jobs, and remembers what came of them."""
+    """Runs jobs, and remembers their results."""
 
-    def __init__(self, spark: SparkSession, folder: Path, tell: Told = lambda *_: None) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, on_step: ShowStep = lambda *_: None
+    ) -> None:
         self._spark = spark
         self.folder = folder
-        self._tell = tell
-        self._known: dict[Job, Outcome] = {}
+        self._on_step = on_step
+        self._known: dict[Job, GoalRun] = {}
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """The outcomes, in the order of the jobs; what was run before is not run again."""
+    def run(self, jobs: Sequence[Job]) -> list[GoalRun]:
+        """Return the runs, in the order of the jobs; what was run before is not run again."""
         new = [job for job in dict.fromkeys(jobs) if job not in self._known]
         if new:
             self.make(new)
             folder = self.folder
             rows = self._task_each(new, lambda job: asdict(measure(job, folder)), _FIELDS, "runs")
-            self._known |= {new[row.pop("number")]: Outcome(**row) for row in rows}
+            self._known |= {new[row.pop("number")]: GoalRun(**row) for row in rows}
         return [self._known[job] for job in jobs]
 
     def make(self, jobs: Sequence[Job]) -> None:
@@ -64,7 +66,7 @@ class Sweep:
         columns: dict[str, str],
         what: str,
     ) -> list[dict[str, Any]]:
-        """One task for each item; rows of what `work` says, and the number of the item."""
+        """One task for each item; rows of what `work` returns, and the number of the item."""
         schema = ", ".join(f"{name} {_TYPES[kind][0]}" for name, kind in columns.items())
         arrow = pa.schema([(name, _TYPES[kind][1]) for name, kind in columns.items()])
 
@@ -75,22 +77,22 @@ class Sweep:
                     yield pa.RecordBatch.from_pylist([row], arrow)
 
         numbers = self._spark.range(0, len(items), 1, len(items))
-        with _watched(self._spark, lambda done: self._tell(what, done, len(items))):
+        with _watched(self._spark, lambda done: self._on_step(what, done, len(items))):
             rows: list[dict[str, Any]] = numbers.mapInArrow(do, schema).toArrow().to_pylist()
         return rows
 
 
 class _watched:  # noqa: N801  used as a statement
-    """Tells every half second how many tasks are done."""
+    """Reports every half second how many tasks are done."""
 
-    def __init__(self, spark: SparkSession, tell: Callable[[int], None]) -> None:
+    def __init__(self, spark: SparkSession, on_done: Callable[[int], None]) -> None:
         self._tracker = spark.sparkContext.statusTracker()
-        self._tell = tell
+        self._on_done = on_done
         self._over = Event()
         self._thread = Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
-        self._tell(0)
+        self._on_done(0)
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
@@ -102,4 +104,4 @@ class _watched:  # noqa: N801  used as a statement
             for stage in self._tracker.getActiveStageIds():
                 info = self._tracker.getStageInfo(stage)
                 if info is not None:
-                    self._tell(info.numCompletedTasks)
+                    self._on_done(info.numCompletedTasks)

@@ -1,4 +1,4 @@
-"""The goals and the load shedding of a job file: names, or tables of settings."""
+"""Read the goal and the load shedding of a job file: names, or tables of settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHEDDING: dict[str, type[Shedding]] = {
     "harvest": Harvest, "random-drop": RandomDrop, "tail-drop": TailDrop,
 }  # fmt: skip
 _NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
-# Goals with options: the key that says which one it is holds the value of its first field.
+# Goals with options: the key that selects the goal holds the value of its first field.
 _GOALS: dict[str, type[Goal]] = {
     "recall": Recall,
     "input_quantile": InputQuantile,

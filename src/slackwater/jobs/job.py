@@ -1,6 +1,6 @@
-"""The job of ``slackwater run``: a TOML or SQL file, checked before Spark is started.
+"""Read a job, a TOML or SQL file, and check it before Spark is started.
 
-Relative paths start at the directory of the file.
+Relative paths are relative to the directory of the file.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ _SINK = ("format", "path", "options", "select", "partition_by")
 _AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*")
 _LOCAL = "a directory of this machine, local or mounted"
 _PAUSE = 'a time between micro-batches such as "5 seconds"'
-_FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark wants to know their columns
+_FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark needs their schema
 _OWN_COLUMNS = ("kafka", "rate", "rate-micro-batch", "socket")
 _ENDLESS = ("rate", "socket")
 _WILD = set("*?[{")
+_NOT_WAITING: dict[type, str] = {WindowQuery: "a [window]", AggregateQuery: "an [aggregate]"}
 
 
 class Source(NamedTuple):
@@ -80,7 +81,7 @@ class Sink(NamedTuple):
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job that was read and checked, as far as that goes without Spark."""
+    """A job, checked as far as possible without Spark."""
 
     file: str  # as it was given
     name: str
@@ -88,7 +89,7 @@ class JobFile:
     sources: tuple[Source, ...]
     sink: Sink
     checkpoint: Path
-    trigger_ms: int | None  # None: take what is there now, and end
+    trigger_ms: int | None  # None processes the available input and ends
     options: dict[str, Any]  # of JoinQuery.stream
     metrics: Path | None
     cores: int | None
@@ -100,7 +101,7 @@ class JobFile:
 
 
 def read_job(file: Path) -> JobFile:
-    """The job in `file`, or an error that says what is wrong with it."""
+    """Read and check a job; a `JobFileError` names the file, the table and the key."""
     try:
         text = file.read_text(encoding="utf-8")
         given = tables_of(str(file), text) if file.suffix == ".sql" else tomllib.loads(text)
@@ -140,12 +141,12 @@ def read_job(file: Path) -> JobFile:
 
 def _from_tables(tables: Table, reading: Sequence[Table]) -> AnyQuery:
     """The query of [join], [window] or [aggregate]."""
-    kind, asked = _asked(tables)
-    unit: TimeUnit = asked.choice("unit", get_args(TimeUnit), "ms")
+    kind, section = _query_section(tables)
+    unit: TimeUnit = section.choice("unit", get_args(TimeUnit), "ms")
     if kind != "window" and len(reading) < 2:
         tables.fail(f"needs at least 2 tables [[stream]], got {len(reading)}")
     streams = [_stream(table, unit, kind == "join") for table in reading]
-    return _QUERIES[kind](asked, streams, unit)
+    return _QUERIES[kind](section, streams, unit)
 
 
 def _from_sql(job: Table, tables: Table, reading: Sequence[Table]) -> AnyQuery:
@@ -166,7 +167,7 @@ def _from_sql(job: Table, tables: Table, reading: Sequence[Table]) -> AnyQuery:
     return query
 
 
-def _asked(tables: Table) -> tuple[str, Table]:
+def _query_section(tables: Table) -> tuple[str, Table]:
     """[join], [window] or [aggregate]."""
     kinds = [kind for kind in _KINDS if kind in tables.given] or ["join"]
     if len(kinds) > 1:
@@ -203,12 +204,11 @@ def _options(job: Table, base: Path, query: AnyQuery) -> dict[str, Any]:
         "arrival": job.text_or("arrival", None),
         "shards": job.whole("shards"),
     }
-    if isinstance(query, JoinQuery):
+    not_waiting = _NOT_WAITING.get(type(query))
+    if not_waiting is None:
         options["idle_after"] = job.duration("idle_after", unit)
     elif "idle_after" in job.given:
-        is_alone = isinstance(query, WindowQuery)
-        why = "the only stream of a [window]" if is_alone else "a stream of an [aggregate]"
-        job.fail(f"idle_after is for joins: nobody waits for {why}")
+        job.fail(f"idle_after is for joins: {not_waiting} does not wait for a stream")
     if "control" in job.given:
         options["control"] = str(_directory(job, "control", base))
     if job.given.get("max_future_skew") == "none":
@@ -258,36 +258,36 @@ def _is_aggregate(how: Any) -> bool:
     return written is not None and written[1].lower() in get_args(Function) and "," not in how
 
 
-def _window(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
+def _window(section: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
     if len(streams) > 1:
-        asked.fail(f"takes one [[stream]], got {len(streams)}")
-    given = asked.given | {
-        "window": _windows(asked, unit),
-        "select": _select(asked),
-        "goal": goal_of(asked, unit, DropRatio()),
+        section.fail(f"takes one [[stream]], got {len(streams)}")
+    given = section.given | {
+        "window": _windows(section, unit),
+        "select": _select(section),
+        "goal": goal_of(section, unit, DropRatio()),
     }
-    return asked.checked(lambda: window(streams[0], **given))
+    return section.checked(lambda: window(streams[0], **given))
 
 
-def _aggregates(asked: Table, streams: Sequence[Stream], unit: TimeUnit) -> AggregateQuery:
-    asked.duration("retention", unit)
-    given = asked.given | {
-        "select": _select(asked),
-        "window": _windows(asked, unit),
-        "deadline": deadline_of(asked, unit),
+def _aggregates(section: Table, streams: Sequence[Stream], unit: TimeUnit) -> AggregateQuery:
+    section.duration("retention", unit)
+    given = section.given | {
+        "select": _select(section),
+        "window": _windows(section, unit),
+        "deadline": deadline_of(section, unit),
     }
-    return asked.checked(lambda: aggregate(*streams, **{"on": None} | given))
+    return section.checked(lambda: aggregate(*streams, **{"on": None} | given))
 
 
-def _windows(asked: Table, unit: TimeUnit) -> Window:
+def _windows(section: Table, unit: TimeUnit) -> Window:
     """``"10 s"``: side by side; ``"100 tuples"``; or ``{length = "30 s", slide = "10 s"}``."""
-    if "window" not in asked.given:
-        asked.fail("needs window")
-    given = asked.given["window"]
+    if "window" not in section.given:
+        section.fail("needs window")
+    given = section.given["window"]
     if not isinstance(given, dict):
-        length = _length(asked, "window", unit)
+        length = _length(section, "window", unit)
         return length if isinstance(length, Tuples) else Tumbling(length)
-    table = Table(f"{asked.where} window:", given, ("length", "slide"))
+    table = Table(f"{section.where} window:", given, ("length", "slide"))
     if "length" not in given:
         table.fail("needs length")
     slide = _length(table, "slide", unit) if "slide" in given else None
@@ -303,20 +303,20 @@ def _length(table: Table, name: str, unit: TimeUnit) -> Any:
     return length
 
 
-def _select(asked: Table) -> dict[str, Aggregate]:
-    select = asked.given.get("select")
+def _select(section: Table) -> dict[str, Aggregate]:
+    select = section.given.get("select")
     if not isinstance(select, dict) or not select:
-        asked.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
-    return {name: _aggregate(asked, name, how) for name, how in select.items()}
+        section.refuse("select", 'a table of aggregates: {mean = "avg(price)", n = "count()"}')
+    return {name: _aggregate(section, name, how) for name, how in select.items()}
 
 
-def _aggregate(asked: Table, name: str, how: Any) -> Aggregate:
+def _aggregate(section: Table, name: str, how: Any) -> Aggregate:
     """``"avg(price)"``."""
     written = _AGGREGATE.fullmatch(how) if isinstance(how, str) else None
     if written is None:
-        asked.fail(f'select.{name} must be like "avg(price)" or "count()", got {how!r}')
+        section.fail(f'select.{name} must be like "avg(price)" or "count()", got {how!r}')
     function, column = written[1].lower(), written[2] or None
-    return asked.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
+    return section.checked(lambda: Aggregate(function, column))  # type: ignore[arg-type]
 
 
 _QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {
@@ -339,7 +339,7 @@ def _source(table: Table, base: Path) -> Source:
     form = table.text("format")
     path = _path(table, form, base)
     if path and "://" not in path and not _WILD & set(path) and not Path(path).exists():
-        table.refuse("path", "a file or directory that is there")
+        table.refuse("path", "a file or directory that exists")
     return Source(
         table.text("name"),
         form,
@@ -382,5 +382,5 @@ def _path(table: Table, form: str, base: Path) -> str | None:
 
 
 def _located(path: str, base: Path) -> str:
-    """An address as it is; a relative path from where the job file is."""
+    """Return an address unchanged, and a relative path from the directory of the job file."""
     return path if "://" in path else str(base / Path(path).expanduser())

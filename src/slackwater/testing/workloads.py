@@ -1,4 +1,4 @@
-"""Recorded streams that are made, not found: the same seed gives the same rows.
+"""Generated streams for tests and benchmarks: the same seed gives the same rows.
 
 Every table has an event time `ts` and an `arrival` time, both in ms, and its rows in arrival order,
 so that ``query.replay(tables, arrival="arrival")`` takes it as it is. `zipf_streams` and
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class WorkloadError(SlackwaterError, ValueError):
-    """A workload was asked for that cannot be made."""
+    """A workload with these options cannot be generated."""
 
 
 # ---- an equi-join at a constant rate
@@ -281,7 +281,7 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
 
 
 class _Movement:
-    """Smooth ways around a centre: sums of slow sines, so that any time can be asked for."""
+    """Smooth ways around a centre: sums of slow sines, so that a position exists for any time."""
 
     def __init__(
         self, rng: Generator, n: int, reach: Floats, period_s: tuple[float, float]
@@ -291,9 +291,9 @@ class _Movement:
         self._phase = rng.uniform(0, 2 * np.pi, shape)
         self._reach = reach / np.sqrt(_WAVES)
 
-    def at(self, who: Ints, ts: Ints) -> Floats:
-        """Where `who` is at `ts`: (n, 2), in m from the centre."""
-        angles = ts[:, None, None] * self._per_ms[who] + self._phase[who]
+    def at(self, index: Ints, ts: Ints) -> Floats:
+        """Return the positions of `index` at `ts`: (n, 2), in m from the centre."""
+        angles = ts[:, None, None] * self._per_ms[index] + self._phase[index]
         return np.asarray(self._reach * np.sin(angles).sum(axis=2))
 
 
@@ -305,10 +305,10 @@ def _team(
     player = np.arange(rows) % _PLAYERS
     homes = _FORMATION if team == 0 else 1 - _FORMATION
     runs = _Movement(rng, _PLAYERS, np.array([7.0, 6.0]), (6.0, 30.0))
-    nobody = np.zeros(rows, np.int64)
-    spot = homes[player] * _FIELD_M + ball.at(nobody, ts) + runs.at(player, ts)
+    first = np.zeros(rows, np.int64)
+    spot = homes[player] * _FIELD_M + ball.at(first, ts) + runs.at(player, ts)
     spot = np.clip(spot, 0, _FIELD_M).round(2)
-    ahead = lag.at(nobody, ts)[:, 0] * (1 - 2 * team)  # of the other team
+    ahead = lag.at(first, ts)[:, 0] * (1 - 2 * team)  # of the other team
     behind = np.clip(-ahead, 0, _LAG_MS)
     arrival = ts + (behind + _soccer_delays(rng, ts, player, team)).astype(np.int64)
     sid = 1 + _PLAYERS * team + player

@@ -1,4 +1,4 @@
-"""How much memory processes use; what the kernel says under /proc, so Linux only."""
+"""How much memory processes use; from /proc, so Linux only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident(process: int | str = "self") -> int:
-    """Bytes of a process in memory; 0 if nobody says.
+    """Bytes of a process in memory; 0 without /proc.
 
     >>> resident() > 10**6 or not Path("/proc/self").exists()
     True
@@ -26,12 +26,12 @@ def resident(process: int | str = "self") -> int:
 def family(process: int) -> list[int]:
     """A process, its children, and theirs."""
     parents: dict[int, list[int]] = {}
-    for told in _PROC.glob("[0-9]*/stat"):
+    for status in _PROC.glob("[0-9]*/stat"):
         try:
-            after_name = told.read_text().rpartition(")")[2].split()
+            after_name = status.read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        parents.setdefault(int(after_name[1]), []).append(int(told.parent.name))
+        parents.setdefault(int(after_name[1]), []).append(int(status.parent.name))
     found, new = [process], parents.get(process, [])
     while new:
         found += new

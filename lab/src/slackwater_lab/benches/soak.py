@@ -1,7 +1,7 @@
 """A thousand million events through one engine: `slackwater bench soak`.
 
-Memory must stay flat, every result must be produced or counted as lost, and the promise must be
-kept as well at the end as at the beginning. The truth comes from a second engine that gets the same
+Memory must stay flat, every result must be produced or counted as lost, and the target must be
+held as well at the end as at the beginning. The truth comes from a second engine that gets the same
 events in the order in which they happened.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output
 from slackwater.engine.report import average_slack, columns, recall_series
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.kernels.records import I64
 from slackwater.query.goals import NoSlack, Recall
 from slackwater.query.join import JoinQuery, join
@@ -46,7 +46,7 @@ def query() -> JoinQuery:
 
 @dataclass
 class Soak:
-    """What was seen; one entry per ten seconds of event time, or per second."""
+    """The record of a run; one entry per ten seconds of event time, or per second."""
 
     events: list[int] = field(default_factory=list)  # since the start
     memory: list[int] = field(default_factory=list)  # bytes of the process
@@ -84,31 +84,31 @@ class Soak:
 
 def soak(seed: int, events: int) -> Soak:
     """Run it."""
-    asked = query()
-    exact = replace(asked, goal=NoSlack(), late="drop", select="count")
-    seen = Soak()
+    joined = query()
+    exact = replace(joined, goal=NoSlack(), late="drop", select="count")
+    record = Soak()
     engine = truth = None
     for arriving, happening in endless(seed, -(-events // PART)):
         if engine is None or truth is None:
             schemas = dict(zip("ab", (table.schema for table in arriving.tables), strict=True))
-            engine, truth = JoinEngine(asked, schemas), JoinEngine(exact, schemas)
+            engine, truth = JoinEngine(joined, schemas), JoinEngine(exact, schemas)
         start = process_time()
         output = engine.feed(arriving)
-        seen.seconds += process_time() - start
-        _count(seen.produced, output)
-        _count(seen.true, truth.feed(happening))
-        seen.slacks += output.slacks
-        seen.events.append(len(arriving.stream) + (seen.events[-1] if seen.events else 0))
-        seen.memory.append(resident())
+        record.seconds += process_time() - start
+        _count(record.produced, output)
+        _count(record.true, truth.feed(happening))
+        record.slacks += output.slacks
+        record.events.append(len(arriving.stream) + (record.events[-1] if record.events else 0))
+        record.memory.append(resident())
     assert engine is not None and truth is not None
     end = engine.flush()
-    _count(seen.produced, end)
-    _count(seen.true, truth.flush())
+    _count(record.produced, end)
+    _count(record.true, truth.flush())
     metrics = engine.metrics()
-    seen.lost, seen.lost_unknown = metrics.lost, metrics.lost_unknown
-    seen.is_balanced = metrics.is_balanced
-    seen.top = output.top
-    return seen
+    record.lost, record.lost_unknown = metrics.lost, metrics.lost_unknown
+    record.is_balanced = metrics.is_balanced
+    record.top = output.top
+    return record
 
 
 def _count(seconds: list[int], output: Output) -> None:
@@ -123,47 +123,51 @@ def _count(seconds: list[int], output: Output) -> None:
         seconds[second] += count
 
 
-def lines(seen: Soak, quick: bool) -> Iterator[Line]:
-    """The figures, with what was promised."""
+def lines(record: Soak, quick: bool) -> Iterator[Measurement]:
+    """Yield the measurements, with their limits."""
 
     def promised(limit: float) -> float | None:
         return None if quick else limit
 
-    produced, true = sum(seen.produced), sum(seen.true)
-    memory = seen.memories()
-    yield Line("events", seen.events[-1], "events")
-    yield Line("event time", round(seen.top / 3_600_000, 2), "hours")
-    yield Line("speed", round(seen.events[-1] / seen.seconds), "events per CPU second")
-    yield Line("memory, first fifth", round(memory[0]), "MB")
-    yield Line("memory, last fifth", round(memory[-1]), "MB")
+    produced, true = sum(record.produced), sum(record.true)
+    memory = record.memories()
+    yield Measurement("events", record.events[-1], "events")
+    yield Measurement("event time", round(record.top / 3_600_000, 2), "hours")
+    yield Measurement("speed", round(record.events[-1] / record.seconds), "events per CPU second")
+    yield Measurement("memory, first fifth", round(memory[0]), "MB")
+    yield Measurement("memory, last fifth", round(memory[-1]), "MB")
     growth = round(memory[-1] / memory[0] - 1, 4)
-    yield Line("growth of memory", growth, "share", ceiling=promised(0.02))
-    yield Line("true results", true, "results")
-    yield Line("produced", produced, "results")
-    yield Line("counted as lost", seen.lost, "results")
-    unaccounted = abs(true - produced - seen.lost) + seen.lost_unknown + (not seen.is_balanced)
-    yield Line("not accounted for", unaccounted, "results", ceiling=0)
-    yield Line("recall", round(produced / true, 4), "share", floor=promised(GAMMA))
-    yield Line("average K", round(average_slack(seen.slacks, _PERIOD, seen.top)), "ms")
-    phis, nearly = seen.phis(), seen.phis(0.99 * GAMMA)
+    yield Measurement("growth of memory", growth, "share", ceiling=promised(0.02))
+    yield Measurement("true results", true, "results")
+    yield Measurement("produced", produced, "results")
+    yield Measurement("counted as lost", record.lost, "results")
+    unaccounted = (
+        abs(true - produced - record.lost) + record.lost_unknown + (not record.is_balanced)
+    )
+    yield Measurement("not accounted for", unaccounted, "results", ceiling=0)
+    yield Measurement("recall", round(produced / true, 4), "share", floor=promised(GAMMA))
+    yield Measurement("average K", round(average_slack(record.slacks, _PERIOD, record.top)), "ms")
+    phis, nearly = record.phis(), record.phis(0.99 * GAMMA)
     if phis:  # at least a few tides
-        yield Line("Φ(0.95), first fifth", round(phis[0], 4), "share")
-        yield Line("Φ(0.95), last fifth", round(phis[-1], 4), "share")
+        yield Measurement("Φ(0.95), first fifth", round(phis[0], 4), "share")
+        yield Measurement("Φ(0.95), last fifth", round(phis[-1], 4), "share")
         drift = round(max(phis) - min(phis), 4)
-        yield Line("Φ(0.95), largest difference of fifths", drift, "share", ceiling=promised(0.05))
-        yield Line("Φ(0.99 · 0.95), worst fifth", round(min(nearly), 4), "share")
+        yield Measurement(
+            "Φ(0.95), largest difference of fifths", drift, "share", ceiling=promised(0.05)
+        )
+        yield Measurement("Φ(0.99 · 0.95), worst fifth", round(min(nearly), 4), "share")
 
 
-def figure(seen: Soak) -> Figure:
+def figure(record: Soak) -> Figure:
     """Memory and recall from the first event to the last."""
     from slackwater_lab.plots import Panel, panels  # noqa: PLC0415
 
-    hours = np.array(seen.events) / seen.events[-1] * seen.top / 3_600_000
-    memory = np.array(seen.memory) / 1e6
-    at, recall = seen.recalls()
-    changes, values = np.array(seen.slacks).T
+    hours = np.array(record.events) / record.events[-1] * record.top / 3_600_000
+    memory = np.array(record.memory) / 1e6
+    at, recall = record.recalls()
+    changes, values = np.array(record.slacks).T
     return panels(
-        f"{seen.events[-1] / 1e6:,.0f} million events through one engine",
+        f"{record.events[-1] / 1e6:,.0f} million events through one engine",
         "event time, hours",
         [
             [
@@ -179,7 +183,7 @@ def figure(seen: Soak) -> Figure:
                     "recall over the last minute",
                     "γ(1 minute)",
                     {"recall": ((at / 3_600_000).tolist(), recall.tolist())},
-                    level=(GAMMA, "what was asked for"),
+                    level=(GAMMA, "target"),
                 )
             ],
             [

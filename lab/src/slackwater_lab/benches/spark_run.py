@@ -29,7 +29,7 @@ _PROVIDERS = "org.apache.spark.sql.execution.streaming.state."
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run."""
+    """The query to run, and how."""
 
     engine: str  # "slackwater", "native rocksdb", "native rocksdb v4", "native hdfs"
     data: str  # a directory with one directory of Parquet files per stream
@@ -41,15 +41,15 @@ class Plan:
     most_files: int | None = None  # of each stream
     keep: bool = True  # whether workers keep engines alive
     cores: int = 2
-    recall: float | None = None  # ask Slackwater for it, instead of the fixed slack
+    recall: float | None = None  # the target of Slackwater, instead of the fixed slack
     arrival: str | None = None  # the column; else rows arrive as Spark reads them
     late: Late = "count"  # what Slackwater does with results of late events
     checksum: bool = True  # of all results; it takes time
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How it went."""
+class SparkRun:
+    """The measurements of a run."""
 
     seconds: float  # from a fresh process to the end of the query
     rows: int
@@ -76,12 +76,12 @@ class Outcome:
         return full[min(skip, len(full) - 1) :]
 
 
-def run(plan: Plan) -> Outcome:
+def run(plan: Plan) -> SparkRun:
     """Run it here; the process should be fresh."""
     begin = perf_counter()
     from slackwater.spark.session import session  # noqa: PLC0415  part of what is timed
 
-    # Else Spark asks for the size of a batch after each of its rows, which here never matters.
+    # Else Spark computes the size of a batch after each of its rows, which here never matters.
     settings = {
         "spark.driver.memory": "3g",
         "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
@@ -97,10 +97,10 @@ def run(plan: Plan) -> Outcome:
         query.awaitTermination()
         seconds = perf_counter() - begin
         progress = query.recentProgress
-    told = [p.observedMetrics.get("slackwater") for p in progress]
-    known = [row for row in told if row is not None and row["shards"]]
+    metrics = [p.observedMetrics.get("slackwater") for p in progress]
+    known = [row for row in metrics if row is not None and row["shards"]]
     sums = [p.observedMetrics["check"] for p in progress]
-    outcome = Outcome(
+    result = SparkRun(
         seconds,
         sum(p.numInputRows for p in progress),
         sum(int(row["n"] or 0) for row in sums),
@@ -111,7 +111,7 @@ def run(plan: Plan) -> Outcome:
         sum(row["slack"] for row in known) / max(len(known), 1),
     )
     spark.stop()
-    return outcome
+    return result
 
 
 def _source(spark: SparkSession, plan: Plan, name: str, scratch: Path) -> DataFrame:
@@ -178,7 +178,7 @@ def _checked(joined: DataFrame, plan: Plan) -> DataFrame:
     return joined.observe("check", F.count(F.lit(1)).alias("n"), F.sum(small).alias("h"))
 
 
-def in_own_process(plan: Plan) -> Outcome:
+def in_own_process(plan: Plan) -> SparkRun:
     """`run`, in a fresh process."""
     import subprocess  # noqa: PLC0415
 
@@ -187,9 +187,9 @@ def in_own_process(plan: Plan) -> Outcome:
     if done.returncode:
         msg = f"the run of {plan.engine} failed:\n{done.stderr[-3000:]}"
         raise RuntimeError(msg)
-    said = json.loads(done.stdout.splitlines()[-1])
-    said["batches"] = [tuple(batch) for batch in said["batches"]]
-    return Outcome(**said)
+    found = json.loads(done.stdout.splitlines()[-1])
+    found["batches"] = [tuple(batch) for batch in found["batches"]]
+    return SparkRun(**found)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Spark's rate source makes rows by the wall clock, whether the query keeps up or not. Rates are
 tried, each higher than the last, until one is not held; the one before is held for half an hour,
-or, should it turn out too high after all, a lower one. (Too many rows at once would tell sooner
+or, should it turn out too high after all, a lower one. (Too many rows at once would show it sooner
 what the query can do, but what waits then makes micro-batches of minutes and gigabytes.) The source
 takes its share of the two cores.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.stream import Stream
@@ -51,7 +51,7 @@ class MicroBatch:
 
     end: float
     rows: int
-    age: float  # of its oldest row when the results are out: nobody waits longer
+    age: float  # of its oldest row when the results are out: the longest wait
     produced: int  # since the start, like what follows
     lost: int
     slack: int  # ms
@@ -60,7 +60,7 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Held:
-    """How a rate went."""
+    """The measurements of a run at one rate."""
 
     rate: int
     batches: list[MicroBatch]  # without the warm-up
@@ -141,7 +141,7 @@ def hold(
     warm_up: float = _WARM_UP_S,
     most: int = 10**9,
 ) -> Held:
-    """Run the query at a rate for some time, after a warm-up that is not told.
+    """Run the query at a rate for some time, after a warm-up that does not count.
 
     It ends earlier after `most` micro-batches, and when rows wait far too long.
     """
@@ -166,7 +166,7 @@ def hold(
     running.stop()
     over.set()
     watcher.join()
-    batches = [batch for batch in _told(running, checkpoint) if batch.end > warm_up]
+    batches = [batch for batch in _micro_batches(running, checkpoint) if batch.end > warm_up]
     return Held(rate, batches, [look for look in memory if look[0] > warm_up])
 
 
@@ -175,28 +175,28 @@ def _took(progress: Any) -> float:
     return progress.durationMs["triggerExecution"] / 1000 if progress else 0.0
 
 
-def _told(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
-    """What Spark says of the micro-batches; the rate source counts seconds from its first start."""
+def _micro_batches(running: Any, checkpoint: Path) -> Iterator[MicroBatch]:
+    """Yield the micro-batches; the rate source counts seconds from its first start."""
     from slackwater.spark.listener import plain  # noqa: PLC0415
 
     noted = (checkpoint / "sources" / "0" / "0").read_text().splitlines()
     began = int(noted[-1]) / 1000
     for progress in running.recentProgress:
         row = progress.observedMetrics.get("slackwater")
-        if progress.numInputRows == 0 or row is None or not (told := plain(row))["shards"]:
+        if progress.numInputRows == 0 or row is None or not (metrics := plain(row))["shards"]:
             continue
         start = datetime.fromisoformat(progress.timestamp).timestamp()
         end = start + _took(progress) - began
         oldest = min(json.loads(source.startOffset or "null") or 0 for source in progress.sources)
         yield MicroBatch(
-            end, progress.numInputRows, end - oldest, told["produced"], told["lost"],
-            told["slack"], told["state_bytes"],
+            end, progress.numInputRows, end - oldest, metrics["produced"], metrics["lost"],
+            metrics["slack"], metrics["state_bytes"],
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Steady:
-    """What was found."""
+    """All trials, and the rate that was held."""
 
     tried: list[Held]  # all but the rate that was held to the end
     held: Held
@@ -233,46 +233,52 @@ def steady(seed: int, minutes: float, folder: Path, quick: bool = False) -> Stea
         spark.stop()
 
 
-def lines(seen: Steady, quick: bool) -> Iterator[Line]:
+def lines(record: Steady, quick: bool) -> Iterator[Measurement]:
     """The figures, with what was promised."""
 
     def promised(limit: float) -> float | None:
         return None if quick else limit
 
-    held = seen.held
-    for trial in seen.tried:
+    held = record.held
+    for trial in record.tried:
         name = f"{trial.rate:,} rows/s held for {trial.span / 60:.1f} minutes"
-        yield Line(name, float(trial.is_held), "1 = yes")
-    yield Line("rate", held.rate, "rows/s")
-    yield Line("held for", round(held.span / 60, 1), "minutes")
+        yield Measurement(name, float(trial.is_held), "1 = yes")
+    yield Measurement("rate", held.rate, "rows/s")
+    yield Measurement("held for", round(held.span / 60, 1), "minutes")
     done = sum(batch.rows for batch in held.batches[1:])
-    yield Line("rows joined", done, "rows")
-    yield Line("rows joined by those made", round(done / (held.rate * held.span), 3), "share")
+    yield Measurement("rows joined", done, "rows")
+    yield Measurement(
+        "rows joined by those made", round(done / (held.rate * held.span), 3), "share"
+    )
     middle, high = held.ages(0.5), held.ages(0.95)
-    yield Line("median age of results' rows, first fifth", round(middle[0], 2), "s")
-    yield Line("median age of results' rows, last fifth", round(middle[-1], 2), "s")
+    yield Measurement("median age of results' rows, first fifth", round(middle[0], 2), "s")
+    yield Measurement("median age of results' rows, last fifth", round(middle[-1], 2), "s")
     growth = round(middle[-1] / middle[0], 3)
-    yield Line("age, last fifth by first", growth, "times", ceiling=promised(1.1))
-    yield Line("95 % of ages, worst fifth", round(max(high), 2), "s")
-    yield Line("oldest of all", round(max(batch.age for batch in held.batches), 2), "s")
+    yield Measurement("age, last fifth by first", growth, "times", ceiling=promised(1.1))
+    yield Measurement("95 % of ages, worst fifth", round(max(high), 2), "s")
+    yield Measurement("oldest of all", round(max(batch.age for batch in held.batches), 2), "s")
     memory = [size for _, size in held.memory]
     fifth = max(1, len(memory) // _PIECES)
-    yield Line("memory of Spark and workers, last fifth", round(max(memory[-fifth:]) / 1e6), "MB")
+    yield Measurement(
+        "memory of Spark and workers, last fifth", round(max(memory[-fifth:]) / 1e6), "MB"
+    )
     growth = round(max(memory[-fifth:]) / max(memory[: 2 * fifth]), 3)
-    yield Line("memory, last fifth by first two", growth, "times", ceiling=promised(1.1))
+    yield Measurement("memory, last fifth by first two", growth, "times", ceiling=promised(1.1))
     recalls = np.array(held.recalls()[1])
     if len(recalls):
-        yield Line("Φ(0.95)", round(float(np.mean(recalls >= GAMMA)), 4), "share")
+        yield Measurement("Φ(0.95)", round(float(np.mean(recalls >= GAMMA)), 4), "share")
         half = len(recalls) // 2
         for name, part in (("first", recalls[:half]), ("second", recalls[half:])):
-            yield Line(f"Φ(0.95), {name} half", round(float(np.mean(part >= GAMMA)), 4), "share")
+            yield Measurement(
+                f"Φ(0.95), {name} half", round(float(np.mean(part >= GAMMA)), 4), "share"
+            )
 
 
-def figure(seen: Steady) -> Figure:
+def figure(record: Steady) -> Figure:
     """Age, memory and recall over the time that the rate was held."""
     from slackwater_lab.plots import Panel, panels  # noqa: PLC0415
 
-    held = seen.held
+    held = record.held
     minutes = [batch.end / 60 for batch in held.batches]
     at, recalls = held.recalls()
     looks = [time / 60 for time, _ in held.memory]
@@ -301,7 +307,7 @@ def figure(seen: Steady) -> Figure:
                     "recall over the last minute",
                     "γ(1 minute)",
                     {"recall": ([time / 60 for time in at], recalls)},
-                    level=(GAMMA, "what was asked for"),
+                    level=(GAMMA, "target"),
                 )
             ],
         ],

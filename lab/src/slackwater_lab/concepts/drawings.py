@@ -38,11 +38,11 @@ def disorder(stream: Arriving) -> Figure:
     ax.annotate(
         "", (x, low + 0.12), (x, high), arrowprops={"arrowstyle": "<->", "color": _TEXT, "lw": 1.1}
     )
-    _say(ax, f"its delay: {high - low:.1f} s", (x, (low + high) / 2), (7, -3), _TEXT)
+    _label(ax, f"its delay: {high - low:.1f} s", (x, (low + high) / 2), (7, -3), _TEXT)
     last = len(stream.ts) - 1
     newest = stream.arrival[last], stream.local[last]
-    _say(ax, "local time: the largest\nevent time so far", newest, (10, -10), "#6b6b6b")
-    _say(ax, "behind its own stream", (stream.arrival[worst], low), (9, -4), _LATE)
+    _label(ax, "local time: the largest\nevent time so far", newest, (10, -10), "#6b6b6b")
+    _label(ax, "behind its own stream", (stream.arrival[worst], low), (9, -4), _LATE)
     _dress(ax, "One stream: when events came, and when they happened", "event time [s]")
     ax.set_xlabel("arrival [s]", fontsize=9, color=_TEXT)
     ax.set_xlim(None, stream.arrival[last] + 3.6)
@@ -73,9 +73,9 @@ def synchronizer(lead: Lead) -> Figure:
     left.plot(lead.arrival, second, color=_OTHER, linewidth=1.5)
     middle = len(first) // 2
     at = float(lead.arrival[middle])
-    _say(left, "a", (at, first[middle]), (-14, 8), _OURS)
-    _say(left, "b, slow for a while", (at, second[middle]), (8, -14), _OTHER)
-    _say(left, "lead", (at - 2, (first[middle] + second[middle]) / 2 - 1.8), (0, -3), "#5577aa")
+    _label(left, "a", (at, first[middle]), (-14, 8), _OURS)
+    _label(left, "b, slow for a while", (at, second[middle]), (8, -14), _OTHER)
+    _label(left, "lead", (at - 2, (first[middle] + second[middle]) / 2 - 1.8), (0, -3), "#5577aa")
     _dress(left, "Local times", "event time [s]")
     right.plot(lead.arrival, lead.waiting, color=_OURS, linewidth=1.5)
     _dress(right, "Events of a in the Synchronizer", "events")
@@ -94,12 +94,12 @@ def windows(pairs: Pairs) -> Figure:
         ax.plot(times, [y] * len(times), "o", color=_TEXT, markersize=6, zorder=2)
     ax.plot([pairs.late_event], [1], "o", color=_LATE, markersize=7, zorder=3)
     text = "comes 4 s late: its results are lost, or emitted late"
-    _say(ax, text, (pairs.late_event, 1), (0, 9), _LATE)
-    _say(ax, "results in time", (pairs.in_time[2][0], 1), (0, 9), _OURS, "center")
+    _label(ax, text, (pairs.late_event, 1), (0, 9), _LATE)
+    _label(ax, "results in time", (pairs.in_time[2][0], 1), (0, 9), _OURS, "center")
     middle = float(pairs.b[-1])
     ax.plot([middle - pairs.window, middle], [-0.28] * 2, color=_FIXED, linewidth=5, alpha=0.5)
     text = f"the window at this time: {pairs.window:g} s back"
-    _say(ax, text, (middle - pairs.window, -0.28), (-8, -3), "#6b6b6b", "right")
+    _label(ax, text, (middle - pairs.window, -0.28), (-8, -3), "#6b6b6b", "right")
     _dress(ax, f"A join of a and b, windows of {pairs.window:g} s, K = 0.5 s", "")
     ax.set_yticks([0, 1], ["b", "a"])
     ax.set_ylim(-0.55, 1.35)
@@ -120,21 +120,21 @@ def recall(courses: Sequence[Course], change: float) -> Figure:
         )  # fmt: skip
         text = f"{course.name}: reached in {100 * course.phi:.0f} % of the minutes"
         high = colour == _OURS
-        _say(
+        _label(
             above, text, (minutes[-1], 100 * float(np.median(course.recall[-300:]))),
             (-4, 9 if high else 16), colour, "right",
         )  # fmt: skip
     above.axhline(100 * TARGET, color=_TEXT, linewidth=1.0, linestyle=":")
-    _say(
+    _label(
         above,
-        f"asked for: {100 * TARGET:g} %",
+        f"target: {100 * TARGET:g} %",
         (courses[0].time[0] / 60, 100 * TARGET),
         (0, -11),
         _TEXT,
     )
     for ax in (above, below):
         ax.axvline(change / 60, color="#999999", linewidth=0.9, linestyle=":")
-    _say(
+    _label(
         below,
         "from here on delays are longer",
         (change / 60, below.get_ylim()[1]),
@@ -162,12 +162,12 @@ def curve(prices: Mapping[str, Sequence[Price]]) -> Figure:
         size = 3.0 if is_line else 7.0
         ax.plot(x, y, style, color=colour, linewidth=1.3, markersize=size, zorder=2 + (not is_line))
         if is_line:
-            _say(ax, "any fixed slack, from 0 to 5 s", (x[10], y[10]), (-20, -16), "#6b6b6b")
+            _label(ax, "any fixed slack, from 0 to 5 s", (x[10], y[10]), (-20, -16), "#6b6b6b")
             continue
         for at_x, at_y, target in zip(x, y, targets, strict=True):
             off = (-9, 5) if name == "Recall" else (9, -10)
             align = "right" if name == "Recall" else "left"
-            _say(ax, f"{name}({target:g})", (at_x, at_y), off, colour, align)
+            _label(ax, f"{name}({target:g})", (at_x, at_y), off, colour, align)
     ax.set_xscale("log")
     ax.set_xlim(2.5, 9000)
     ax.set_ylim(87.5, 101.2)
@@ -219,7 +219,7 @@ def shedding(budgets: Sequence[int], shares: Mapping[str, Sequence[float]]) -> F
         )
         right, up, align = places[name]
         middle = len(x) // 2
-        _say(ax, name, (x[middle], 100 * found[middle]), (right, up), colour, align)
+        _label(ax, name, (x[middle], 100 * found[middle]), (right, up), colour, align)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:,g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
@@ -229,23 +229,23 @@ def shedding(budgets: Sequence[int], shares: Mapping[str, Sequence[float]]) -> F
 
 
 def compensation(answers: Answers, shown: int = 60) -> Figure:
-    """Windows told before they are complete."""
+    """Draw windows that are emitted before they are complete."""
     figure, (ax,) = _blank(1, 3.3)
     part = slice(0, shown)
     x = answers.end[part]
     ax.fill_between(x, answers.low[part], answers.high[part], color=_PALE, linewidth=0)
     ax.plot(x, answers.observed[part], color=_LATE, linewidth=1.4)
-    ax.plot(x, answers.told[part], color=_OURS, linewidth=1.6)
+    ax.plot(x, answers.emitted[part], color=_OURS, linewidth=1.6)
     ax.plot(x, answers.true[part], "o", color=_TEXT, markersize=2.8)
     ends = (
-        ("told, compensated", answers.told, _OURS, 10),
+        ("emitted, compensated", answers.emitted, _OURS, 10),
         ("true, known later", answers.true, _TEXT, -1),
         ("had arrived", answers.observed, _LATE, -3),
     )
     for name, values, colour, up in ends:
-        _say(ax, name, (x[-1], values[part][-1]), (8, up), colour)
-    _say(ax, "95 % interval", (x[-1], answers.low[part][-1]), (8, -12), "#5577aa")
-    _dress(ax, "Results in each window, told 50 ms after its end", "results")
+        _label(ax, name, (x[-1], values[part][-1]), (8, up), colour)
+    _label(ax, "95 % interval", (x[-1], answers.low[part][-1]), (8, -12), "#5577aa")
+    _dress(ax, "Results in each window, emitted 50 ms after its end", "results")
     ax.set_xlabel("end of the window [s]", fontsize=9, color=_TEXT)
     ax.set_xlim(None, x[-1] + 0.22 * (x[-1] - x[0]))
     return figure
@@ -268,7 +268,7 @@ def _dress(ax: Axes, title: str, y_label: str) -> None:
     ax.set_axisbelow(True)
 
 
-def _say(
+def _label(
     ax: Axes,
     text: str,
     at: tuple[float, float],

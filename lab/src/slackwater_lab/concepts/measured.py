@@ -101,12 +101,12 @@ def two_streams() -> Lead:
     ticks = np.arange(0, 40, 0.1)
     behind = np.interp(ticks, [10, 16, 24, 30], [0, 6, 6, 0])
     stage = Reorder(2)
-    seen: list[tuple[float, float, int]] = []
+    measured: list[tuple[float, float, int]] = []
     for now, lag in zip(ticks, behind, strict=True):
         for stream, ts in ((0, now), (1, max(now - lag, 0))):
             stage.arrive(stream, round(ts * SECOND))
-        seen.append((stage.local(0), stage.local(1), len(stage.in_sync(0))))
-    first, second, waiting = (np.array(column) for column in zip(*seen, strict=True))
+        measured.append((stage.local(0), stage.local(1), len(stage.in_sync(0))))
+    first, second, waiting = (np.array(column) for column in zip(*measured, strict=True))
     return Lead(ticks, (first / SECOND, second / SECOND), waiting)
 
 
@@ -249,10 +249,10 @@ def fates(seed: int, rows: int) -> Iterator[Fates]:
     whole = exact.replay(tables, arrival="arrival").metrics
     true = whole.produced + whole.lost
     for slack in ("0 ms", "200 ms", "1 s", "3 s"):
-        told = replace(query, goal=Slack(slack)).replay(tables, arrival="arrival").metrics
-        events = told.in_order, told.late_kept, told.late_dropped
-        results = told.produced, told.lost, true - told.produced - told.lost
-        yield Fates(slack, _shares(events, told.arrivals), _shares(results, true))
+        metrics = replace(query, goal=Slack(slack)).replay(tables, arrival="arrival").metrics
+        events = metrics.in_order, metrics.late_kept, metrics.late_dropped
+        results = metrics.produced, metrics.lost, true - metrics.produced - metrics.lost
+        yield Fates(slack, _shares(events, metrics.arrivals), _shares(results, true))
 
 
 def _shares(parts: tuple[int, int, int], whole: int) -> tuple[float, float, float]:
@@ -267,10 +267,10 @@ def shedding(seed: int, seconds: int, budgets: Sequence[int]) -> dict[str, list[
     """The share of the results by comparisons per second, for each way to leave something out."""
     tables = Workload(rates=(50.0,), seconds=seconds).tables(seed)
 
-    def told(shed: SheddingOption) -> Metrics:
+    def metrics_of(shed: SheddingOption) -> Metrics:
         return query_of(3, shed).replay(tables).metrics
 
-    whole = told("off").produced
+    whole = metrics_of("off").produced
     ways: Mapping[str, type[Harvest | RandomDrop | TailDrop]] = {
         "harvest": Harvest,
         "random drop": RandomDrop,
@@ -279,7 +279,7 @@ def shedding(seed: int, seconds: int, budgets: Sequence[int]) -> dict[str, list[
     options: dict[str, dict[str, str]] = {"harvest": {"index": "none"}}
     return {
         name: [
-            told(way(budget=budget, **options.get(name, {}))).produced / whole  # type: ignore[arg-type]
+            metrics_of(way(budget=budget, **options.get(name, {}))).produced / whole  # type: ignore[arg-type]
             for budget in budgets
         ]
         for name, way in ways.items()
@@ -288,11 +288,11 @@ def shedding(seed: int, seconds: int, budgets: Sequence[int]) -> dict[str, list[
 
 @dataclass(frozen=True)
 class Answers:
-    """Windows by their end (s): what was there at the deadline, what was told, what was true."""
+    """Windows by their end (s): observed at the deadline, emitted, and true values."""
 
     end: F64
     observed: F64
-    told: F64
+    emitted: F64
     low: F64
     high: F64
     true: F64
@@ -304,7 +304,7 @@ class Answers:
 
 
 def early_answers(seed: int, windows: int, warm_up: int = 50) -> Answers:
-    """Results in windows of 200 ms, told 50 ms after their end; events are up to 100 ms late."""
+    """Results in windows of 200 ms, emitted 50 ms after their end; events are up to 100 ms late."""
     rng = np.random.default_rng(seed)
     rows = 200 * (windows + warm_up)
     ts = np.arange(rows)
@@ -322,9 +322,11 @@ def early_answers(seed: int, windows: int, warm_up: int = 50) -> Answers:
     run = query.replay(tables, arrival="at")
     true = {row["window_end"]: row["n"] for row in run.exact.to_pylist()}
     early = [row for row in run.early.to_pylist()[warm_up:] if row["window_end"] in true]
-    told = {name: np.array([row[name] for row in early], float) for name in run.early.column_names}
-    ends = told["window_end"]
+    columns = {
+        name: np.array([row[name] for row in early], float) for name in run.early.column_names
+    }
+    ends = columns["window_end"]
     return Answers(
-        ends / SECOND, told["n_observed"], told["n"], told["n_low"], told["n_high"],
+        ends / SECOND, columns["n_observed"], columns["n"], columns["n_low"], columns["n_high"],
         np.array([true[end] for end in ends], float),
     )  # fmt: skip

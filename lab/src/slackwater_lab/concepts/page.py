@@ -63,7 +63,7 @@ def _concepts(setting: Setting) -> Findings:
                 (Column("mean error", "share"), Column("inside", "share")),
                 [
                     (("had arrived",), [_error(answers.observed, answers.true), None]),
-                    (("compensated",), [_error(answers.told, answers.true), answers.inside]),
+                    (("compensated",), [_error(answers.emitted, answers.true), answers.inside]),
                 ],
             ),
         ],
@@ -86,8 +86,8 @@ def _concepts(setting: Setting) -> Findings:
     return found
 
 
-def _error(told: F64, true: F64) -> float:
-    return float(np.mean(np.abs(told / true - 1)))
+def _error(found: F64, true: F64) -> float:
+    return float(np.mean(np.abs(found / true - 1)))
 
 
 EXPERIMENTS = (Experiment("concepts", "ours", "figures for the concepts", _concepts),)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from slackwater.jobs.figures import Line, amount
+from slackwater.jobs.measurement import Measurement, amount
 
 _OURS, _OTHER, _AT_REST = "#1f5fbf", "#9aa7b5", "#dcdcdc"
 _TEXT, _SOFT = "#333333", "#777777"
@@ -20,7 +20,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def draw(lines: Sequence[Line]) -> Figure:
+def draw(lines: Sequence[Measurement]) -> Figure:
     """Rates beside each other, and below them what each finds when rows are later than it waits."""
     values = {line.name: line.value for line in lines}
     figure = Figure(figsize=(9.6, 5.6), layout="constrained", dpi=150)
@@ -65,18 +65,18 @@ def _bars(
 
 
 def _recall(ax: Axes, values: dict[str, float]) -> None:
-    """In linear scale; the last bar asked for a recall, not for a delay."""
+    """In linear scale; the last bar had a recall target, not a delay."""
     delay = values.get("recall: delay that is set", 0.0)
     shares = {n: values[f"recall: {n}"] for n in _NAMES if f"recall: {n}" in values}
-    asked = values.get("recall: slackwater, 0.95 asked for")
-    if asked is not None:
+    found = values.get("recall: slackwater, 0.95 asked for")
+    if found is not None:
         chosen = values["recall: mean delay it chose"]
-        name = f"Slackwater, recall 95% asked for\n(it chose {chosen / 1000:.1f} s on average)"
-        shares[name] = asked
+        name = f"Slackwater, recall target 95%\n(it chose {chosen / 1000:.1f} s on average)"
+        shares[name] = found
     title = f"Results found, a tenth of the rows later than the delay of {delay / 1000:.1f} s"
     _bars(ax, title, shares, "{:.1%}".format)
     ax.set_xlim(0, 1.08)
-    if asked is not None:
+    if found is not None:
         ax.axvline(0.95, color=_SOFT, linewidth=0.9, linestyle=":")
 
 

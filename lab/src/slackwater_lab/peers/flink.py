@@ -26,7 +26,7 @@ _TABLE = """CREATE TEMPORARY TABLE {name} (
     ts BIGINT, k BIGINT, v DOUBLE, t AS TO_TIMESTAMP_LTZ(ts, 3),
     WATERMARK FOR t AS t - INTERVAL '{slack:.3f}' SECOND
 ) WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '{path}')"""
-# One window that ends with the input: the count is told once, and no result is too late for it.
+# One window that ends with the input: the count is emitted once, and no result is too late for it.
 _COUNT = """SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE joined, DESCRIPTOR(t), INTERVAL '30000' DAY(5)))
 GROUP BY window_start, window_end"""
 
@@ -85,7 +85,7 @@ def _register(flink: Any, job: dict[str, Any], folder: str) -> None:
 
 
 def _count(flink: Any) -> int:
-    """Through a file: a table that is collected in Python asks the job again and again."""
+    """Through a file: a table that is collected in Python polls the job."""
     with TemporaryDirectory() as scratch:
         flink.execute_sql("DROP TEMPORARY TABLE IF EXISTS counted")
         flink.execute_sql(

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-FOLDER = "SLACKWATER_PEERS"  # the variable that says where the environments are
+FOLDER = "SLACKWATER_PEERS"  # the variable with the folder of the environments
 _DEFAULT = ".venv-peers"  # in the working directory
 _SCRIPTS = {"flink": "flink", "pathway": "pathway", "duckdb": "batch", "polars": "batch"}
 _OWN_ENVIRONMENT = ("flink", "pathway")
@@ -26,7 +26,7 @@ class PeerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Job:
-    """What to run."""
+    """The query to run, and on which peer."""
 
     peer: str
     runs: tuple[str, ...]  # folders with a folder of files per stream; run one after the other
@@ -39,18 +39,18 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Told:
-    """How it went."""
+class PeerRun:
+    """The result of a run."""
 
     seconds: list[float]  # of each run
     results: int  # of the last run
 
     def steady(self, rows: list[int]) -> float:
-        """Rows per second between the ends of the last two runs: what both pay is not in it.
+        """Rows per second between the ends of the last two runs: without the cost that both have.
 
-        >>> Told([9.0, 3.0, 5.0], 0).steady([100, 100, 300])
+        >>> PeerRun([9.0, 3.0, 5.0], 0).steady([100, 100, 300])
         100.0
-        >>> Told([3.0, 2.0], 0).steady([100, 300])  # too little data to tell
+        >>> PeerRun([3.0, 2.0], 0).steady([100, 300])  # too little data to compare
         150.0
         """
         more, longer = rows[-1] - rows[-2], self.seconds[-1] - self.seconds[-2]
@@ -58,7 +58,7 @@ class Told:
 
 
 def missing(peer: str) -> str | None:
-    """Why a peer cannot run, and what to do; None: it can."""
+    """Return why a peer cannot run and what to do; None if it can."""
     if peer in _OWN_ENVIRONMENT:
         found, how = _python(peer).exists(), "make peers"
     else:
@@ -66,7 +66,7 @@ def missing(peer: str) -> str | None:
     return None if found else f"{peer}: skipped, not installed; try: {how}"
 
 
-def run(job: Job) -> Told:
+def run(job: Job) -> PeerRun:
     """Run it in a fresh process."""
     import subprocess  # noqa: PLC0415
 
@@ -78,11 +78,11 @@ def run(job: Job) -> Told:
         command, check=False, capture_output=True, text=True, env=_environment(job)
     )
     if done.returncode:
-        # the causes that Java tells, without the stack below each
-        told = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
-        msg = f"the run of {job.peer} failed:\n" + "\n".join(told)[-3000:]
+        # the causes in the Java trace, without the stack below each
+        causes = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
+        msg = f"the run of {job.peer} failed:\n" + "\n".join(causes)[-3000:]
         raise PeerError(msg)
-    return Told(**json.loads(done.stdout.splitlines()[-1]))
+    return PeerRun(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def _python(peer: str) -> Path:
@@ -90,7 +90,7 @@ def _python(peer: str) -> Path:
 
 
 def _environment(job: Job) -> dict[str, str]:
-    """Ours, with the Java that Spark uses too, and as many threads as are asked for."""
+    """Ours, with the Java that Spark uses too, and as many threads as the job has."""
     own_java = Path(sys.prefix) / "bin" / "java"
     java = {"JAVA_HOME": sys.prefix} if own_java.exists() else {}
     threads = str(job.parallelism)

@@ -19,7 +19,7 @@ _PLAIN = pcsv.WriteOptions(include_header=False)
 
 @dataclass(frozen=True)
 class Load:
-    """Streams, and the join that is asked for."""
+    """Streams, and the join over them."""
 
     name: str
     data: Path  # a folder of Parquet files per stream

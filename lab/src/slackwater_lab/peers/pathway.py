@@ -84,5 +84,5 @@ def _seconds() -> float:
 
 
 if __name__ == "__main__":
-    told = measure(json.loads(sys.argv[1]))
-    sys.stdout.write(json.dumps(told) + "\n")
+    measured = measure(json.loads(sys.argv[1]))
+    sys.stdout.write(json.dumps(measured) + "\n")
