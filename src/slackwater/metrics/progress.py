@@ -1,0 +1,182 @@
+"""Metrics lines: what a query reports of each micro-batch, as plain data.
+
+`spark.listener` writes them for a query on Spark, `engine.replay_lines` for recorded streams. What
+is in them is the table of `metrics.schema`.
+
+>>> counts = {"in_order": 7, "late_kept": 1, "late_dropped": 1, "buffered": 1, "shed": 0}
+>>> counts |= {"arrivals": 12, "rejected": {"bad_time": 2, "null_key": 0}, "streams": {}}
+>>> is_balanced(counts)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from slackwater.metrics.charts import Charts
+from slackwater.metrics.counters import (
+    REASONS,
+    Metrics,
+    SheddingMetrics,
+    StreamSurroundings,
+    Surroundings,
+)
+from slackwater.metrics.schema import (
+    ARRIVALS,
+    FATES,
+    MEASURED,
+    QUERY,
+    STREAM,
+    TOTALS,
+    Each,
+    Metric,
+    Share,
+)
+from slackwater.query.goals import Goal, Recall, goal_to_dict
+
+if TYPE_CHECKING:
+    from slackwater.query.window import AnyQuery
+
+Line = dict[str, Any]
+
+REASON_KEYS = tuple(reason.replace(" ", "_") for reason in REASONS)
+"""The keys of `rejected`."""
+
+_SHEDS_NOTHING = SheddingMetrics()
+
+
+def query_dict(query: AnyQuery, control: bool = False) -> dict[str, Any]:
+    """What a reader of metrics lines has to know of a query.
+
+    Parameters
+    ----------
+    query
+        The query.
+    control
+        Whether it takes commands.
+
+    Returns
+    -------
+    dict
+        Plain data: `sql`, `unit`, `streams`, `goal`, `kind`, `control`.
+    """
+    return {
+        "sql": str(query),
+        "unit": query.unit,
+        "streams": list(query.names),
+        "goal": goal_to_dict(query.goal),
+        "kind": query.kind,
+        "control": control,
+    }
+
+
+class BatchLine(NamedTuple):
+    """The line of a micro-batch, or of a step of a replay."""
+
+    id: str
+    run_id: str
+    name: str | None
+    batch: int
+    timestamp: str | None
+    rows: int
+    duration_ms: float
+    balanced: bool | None  # None: there are no metrics
+    metrics: dict[str, Any] | None
+
+    def as_dict(self) -> Line:
+        """The line as plain data."""
+        return {"event": "batch", **self._asdict()}
+
+
+def metrics_dict(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -> dict[str, Any]:
+    """The metrics of an engine that is alone, under the names that Spark observes them by.
+
+    Parameters
+    ----------
+    metrics
+        What the engine has counted.
+    query
+        Its query, with the goal of now.
+    refused_commands
+        How many commands of this step were refused.
+
+    Returns
+    -------
+    dict
+        Plain data; docs/metrics.md lists it.
+    """
+    around = Surroundings(recall_target(query.goal), refused_commands=refused_commands)
+    own = query_values(metrics, around)
+    streams = dict(zip(metrics.streams, stream_values(metrics, around), strict=True))
+    return {
+        **{metric.name: _total(metric, streams.values()) for metric in TOTALS},
+        **{metric.name: _of_query(metric, own, query.has_recall) for metric in QUERY},
+        "streams": streams,
+    }
+
+
+def recall_target(goal: Goal) -> float | None:
+    """The recall that is requested; None with other goals."""
+    return goal.target if isinstance(goal, Recall) else None
+
+
+def with_charts(
+    metrics: dict[str, Any], charts: Charts | None, commands: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The metrics of a line with its charts, and the commands that the query carried out."""
+    return metrics | {"charts": None if charts is None else charts._asdict(), "commands": commands}
+
+
+def is_balanced(metrics: Mapping[str, Any]) -> bool:
+    """Whether each arrival has exactly one fate, over all and in each stream."""
+    fates = [metrics[fate.name] for fate in FATES]
+    counted = sum(sum(n.values()) if isinstance(n, Mapping) else n for n in fates)
+    streams = metrics.get("streams", {}).values()
+    return bool(metrics[ARRIVALS.name] == counted) and all(map(is_balanced, streams))
+
+
+# ---- values, by the table
+
+
+def query_values(metrics: Metrics, surroundings: Surroundings) -> dict[str, Any]:
+    """The metrics that one shard has measured, without those that are counted by stream."""
+    shedding = _SHEDS_NOTHING if metrics.shedding is None else metrics.shedding
+    known = vars(surroundings) | vars(shedding) | vars(metrics)
+    return {
+        metric.name: round(known[metric.name]) if metric.unit == "time" else known[metric.name]
+        for metric in MEASURED
+    }
+
+
+def stream_values(metrics: Metrics, surroundings: Surroundings) -> list[dict[str, Any]]:
+    """The metrics of each stream."""
+    around = surroundings.streams or [StreamSurroundings()] * len(metrics.streams)
+    found = []
+    for stream, of_stream in zip(metrics.streams.values(), around, strict=True):
+        known = vars(stream) | vars(of_stream)
+        found.append({metric.name: _in_line(metric, known[metric.name]) for metric in STREAM})
+    return found
+
+
+def _in_line(metric: Metric, value: Any) -> Any:
+    if metric.unit != "reasons":
+        return value
+    return {key: value.get(reason, 0) for key, reason in zip(REASON_KEYS, REASONS, strict=True)}
+
+
+def _total(metric: Metric, streams: Iterable[Mapping[str, Any]]) -> Any:
+    values = [stream[metric.name] for stream in streams]
+    if metric.unit != "reasons":
+        return sum(values)
+    return {key: sum(value[key] for value in values) for key in REASON_KEYS}
+
+
+def _of_query(metric: Metric, own: Mapping[str, Any], has_recall: bool) -> Any:
+    """A metric of a query whose only shard has measured `own`."""
+    if isinstance(metric.fold, Each):
+        return [own[metric.fold.name]]
+    if isinstance(metric.fold, Share):
+        total = sum(own[name] for name in metric.fold.of)
+        return own[metric.fold.part] / total if has_recall and total > 0 else None
+    return own[metric.name]

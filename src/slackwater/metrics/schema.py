@@ -1,0 +1,236 @@
+"""The one table of metrics: each metric is a line here.
+
+The columns that Spark observes (`spark.metrics`), the metrics lines (`metrics.progress`), the text
+for Prometheus (`metrics.prometheus`), the columns of the dashboard and docs/metrics.md are made of
+it. A new metric is a line in the table, beside the field or counter that holds its value
+(`metrics.counters`).
+
+>>> [metric.name for metric in METRICS if metric.unit == "bytes"]
+['state_bytes']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Scope = Literal["stream", "query", "line", "charts"]
+"""Where a metric is in a metrics line.
+
+``"stream"``: in ``metrics.streams`` for each stream; what is summed is in ``metrics`` too, added up
+over all streams. ``"query"``: in ``metrics``. ``"line"``: in the line itself, of the micro-batch.
+``"charts"``: in ``metrics.charts``, the state at the end of the micro-batch.
+"""
+
+Unit = Literal[
+    "rows", "events", "results", "shards", "bytes", "files", "number", "flag",
+    "share",  # of 1
+    "time",  # in the unit of the query; Prometheus has seconds
+    "milliseconds",
+    "state",  # one of `counters.STATES`
+    "reasons",  # rows by `counters.REASONS`
+    "times",  # a time for each stream
+    "histogram",  # counts of delays, for each stream
+    "drawing",  # lists and tables, only for charts
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a metric is of the sum of several; null while that is 0, or without a recall."""
+
+    part: str
+    of: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Each:
+    """The value of another metric in each shard, as a list."""
+
+    name: str
+
+
+Fold = Literal["sum", "max", "min", "known", "norm", "once"] | Share | Each
+"""How the values of all shards become one.
+
+``"known"`` is the largest of those that are known, ``"norm"`` the square root of the sum of squares
+(for standard errors). ``"once"`` is not folded: whoever writes the line has it.
+"""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure that a running query reports.
+
+    Parameters
+    ----------
+    name
+        Its key in metrics lines and in Spark's observed metrics.
+    scope
+        Where it is in a line.
+    fold
+        How the values of all shards become one.
+    unit
+        What is counted or measured.
+    prometheus
+        Its name in Prometheus behind ``slackwater_``; ``_total`` at the end makes it a counter.
+        None: it is not there.
+    help
+        What it means; sentences.
+    """
+
+    name: str
+    scope: Scope
+    fold: Fold
+    unit: Unit
+    prometheus: str | None
+    help: str
+
+    @property
+    def path(self) -> str:
+        """Where it is among the columns of the dashboard; ``*`` is each stream.
+
+        >>> METRICS[0].path
+        'streams.*.arrivals'
+        """
+        prefix = {"stream": "streams.*.", "charts": "charts."}.get(self.scope, "")
+        return prefix + self.name + (".*" if self.unit == "times" else "")
+
+
+METRICS = (
+    # ---- rows: each arrival has exactly one of the six fates that follow
+    Metric("arrivals", "stream", "sum", "rows", "arrivals_total",
+           "Rows that came in. Each has exactly one of the next six fates."),
+    Metric("in_order", "stream", "sum", "events", "in_order_total",
+           "Events that went through in time."),
+    Metric("late_kept", "stream", "sum", "events", "late_kept_total",
+           "Late events that were stored: they can be part of results to come."),
+    Metric("late_dropped", "stream", "sum", "events", "late_dropped_total",
+           "Late events that were dropped: too old for results to come."),
+    Metric("buffered", "stream", "sum", "events", "buffered",
+           "Events that wait in K-slack or in the Synchronizer."),
+    Metric("shed", "stream", "sum", "events", "shed_total",
+           "Events that were not let in for lack of CPU (load shedding)."),
+    Metric("rejected", "stream", "sum", "reasons", "rejected_total",
+           "Rows that could not take part, by reason."),
+    Metric("behind", "stream", "sum", "rows", "behind_total",
+           "Rows whose arrival had passed already; taken as arriving now."),
+    Metric("local_time", "stream", "known", "time", "local_time_seconds",
+           "Largest event time that a stream has delivered."),
+    Metric("state", "stream", "max", "state", "stream_state",
+           "The state of a stream: active; slow, if the others wait for it; idle, if it was silent "
+           "for so long that they do not wait any more; finished."),
+    # ---- results
+    Metric("produced", "query", "sum", "results", "results_total",
+           "Results in time."),
+    Metric("lost", "query", "sum", "results", "results_lost_total",
+           "Results that late events cost. With late='emit' they are emitted, marked."),
+    Metric("lost_unknown", "query", "sum", "events", "lost_unknown_total",
+           "Late events whose loss is a lower bound: retention did not cover their lateness."),
+    Metric("missed", "query", "sum", "results", "results_missed",
+           "Results left out by load shedding, estimated from a sample."),
+    Metric("missed_error", "query", "norm", "results", "results_missed_error",
+           "Two standard errors of the results left out by load shedding."),
+    Metric("recall", "query", Share("produced", ("produced", "lost", "missed")), "share",
+           "recall_ratio",
+           "Recall since the first start: the share of the true results that were in time. Too "
+           "high if lost_unknown is not 0; null before there is any result, and for windows and "
+           "aggregates."),
+    Metric("target", "query", "known", "share", "recall_target_ratio",
+           "Recall that is requested now; null if the goal is another."),
+    # ---- time
+    Metric("slack", "query", "max", "time", "slack_seconds",
+           "K now, the largest of all shards."),
+    Metric("max_delay", "query", "max", "time", "max_delay_seconds",
+           "Largest delay so far of an event behind its own stream."),
+    Metric("max_lateness", "query", "max", "time", "max_lateness_seconds",
+           "Largest lateness so far of an event behind the join."),
+    # ---- resources
+    Metric("stored", "query", "sum", "events", "stored",
+           "Events in the windows."),
+    Metric("state_bytes", "query", "sum", "bytes", "state_bytes",
+           "Size of the state; 0 where nothing is saved."),
+    Metric("copies", "query", "sum", "events", "copies_total",
+           "Events copied to more than one shard."),
+    Metric("evicted", "query", "sum", "events", "evicted_total",
+           "Events that left the windows early for want of memory."),
+    Metric("throttle", "query", "min", "share", "throttle_ratio",
+           "Share of the work that the busiest shard does; 1: nothing is shed."),
+    Metric("throttles", "query", Each("throttle"), "share", None,
+           "The same share in each shard; null for a shard without work."),
+    Metric("backlog", "query", "max", "time", "backlog_seconds",
+           "Time that waiting work will take, in the busiest shard; only known with load "
+           "shedding."),
+    Metric("shards", "query", "sum", "shards", "shards",
+           "Shards that had work."),
+    Metric("restored", "query", "sum", "shards", "restored_shards",
+           "Shards that came from the checkpoint in this micro-batch, not from a living worker."),
+    Metric("refused_commands", "query", "max", "files", "refused_commands",
+           "Files in the control directory that were not commands, in this micro-batch."),
+    # ---- the micro-batch
+    Metric("batch", "line", "once", "number", "batch",
+           "Number of the last micro-batch."),
+    Metric("rows", "line", "once", "rows", "batch_rows",
+           "Rows of the last micro-batch."),
+    Metric("duration_ms", "line", "once", "milliseconds", "batch_duration_seconds",
+           "Time that the last micro-batch took."),
+    Metric("balanced", "line", "once", "flag", "balanced",
+           "Whether each arrival has exactly one fate; 1 in Prometheus if so."),
+    # ---- charts
+    Metric("unit", "charts", "once", "drawing", None,
+           'Of all times: "ms" or "us".'),
+    Metric("now", "charts", "once", "time", None,
+           "Largest event time so far."),
+    Metric("recall", "charts", "once", "share", "recall_recent_ratio",
+           "Recall over the last period of result time, the `over` of a goal Recall; null with "
+           "other goals. What load shedding leaves out counts as lost."),
+    Metric("leads", "charts", "once", "times", "lead_seconds",
+           "Lead of each stream's local time over that of the slowest one."),
+    Metric("latency", "charts", "once", "time", "latency_seconds",
+           "Expected latency of a result: K and the lead of the fastest stream, on average where "
+           "the goal learns it. Null for aggregates, which have a deadline."),
+    Metric("delays", "charts", "once", "histogram", "delay_seconds",
+           "Delays of the recent past by stream, so counts also fall; the sum in Prometheus is an "
+           "estimate."),
+    Metric("curve", "charts", "once", "drawing", None,
+           "[K, recall, latency]: what each K should give, up to 40 of them. The recall is that of "
+           "the goal's model, for Recall corrected by the losses that were counted."),
+    Metric("chosen", "charts", "once", "drawing", None,
+           "The point of the curve where K is now. It is above the target by what keeps the "
+           "promise also in bad periods."),
+    Metric("harvest", "charts", "once", "drawing", None,
+           "With Harvest: which share of each direction's events visits each basic window, newest "
+           "first; of the shard that sheds most."),
+    Metric("aggregates", "charts", "once", "drawing", None,
+           "Of aggregates: the last result rows of this micro-batch, at most 20."),
+)  # fmt: skip
+
+
+def of_scope(scope: Scope) -> tuple[Metric, ...]:
+    """The metrics of a scope, in the order of the table."""
+    return tuple(metric for metric in METRICS if metric.scope == scope)
+
+
+def _named(scope: Scope, names: Iterable[str]) -> tuple[Metric, ...]:
+    by_name = {metric.name: metric for metric in of_scope(scope)}
+    return tuple(by_name[name] for name in names)
+
+
+STREAM = of_scope("stream")
+QUERY = of_scope("query")
+CHARTS = of_scope("charts")
+
+TOTALS = tuple(metric for metric in STREAM if metric.fold == "sum")
+"""What a line has by stream and, added up, for the query."""
+
+MEASURED = tuple(metric for metric in QUERY if not isinstance(metric.fold, Share | Each))
+"""What each shard measures itself; the rest of the query's metrics follows from it."""
+
+(ARRIVALS,) = _named("stream", ["arrivals"])
+(PRODUCED,) = _named("query", ["produced"])
+
+FATES = _named(
+    "stream", ["in_order", "late_kept", "late_dropped", "buffered", "shed", "rejected"]
+)
+"""The accounting partition: each arrival is in exactly one of these."""
