@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.checks import Checks
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import rejects_table
 from slackwater.events.batch import Batch
@@ -165,12 +166,13 @@ def test_empty_streams_give_empty_results():
 
 def too_far(strict=False):
     """Row 1 of stream a is 1000, where only times up to 10 are believed; row 2 is just that."""
-    a = pa.table({"ts": [1, 1000, 10, 2000], "k": [1, 1, 1, None]})
+    a, b = pa.table({"ts": [1, 1000, 10, 2000], "k": [1, 1, 1, None]}), GOOD.select(["ts", "k"])
     query = sw.join(A, B, on="k", strict=strict)
-    engine = JoinEngine(query, {"a": a.schema, "b": GOOD.select(["ts", "k"]).schema})
-    limits = (np.full(4, 10), np.full(2, 10))
+    engine = JoinEngine(query, {"a": a.schema, "b": b.schema})
+    checks = Checks(query, [a.schema, b.schema])
+    checked = checks.check(0, a, np.full(4, 10)), checks.check(1, b, np.full(2, 10))
     turns = np.array([0, 0, 0, 0, 1, 1], np.uint8)
-    return engine, Batch((a, GOOD.select(["ts", "k"])), turns, latest=limits)
+    return engine, Batch((a, b), turns, checked=checked)
 
 
 def test_a_time_too_far_in_the_future_is_counted_and_moves_no_clock():
@@ -197,5 +199,5 @@ def test_strict_does_not_take_a_time_too_far_in_the_future():
 
 def test_without_a_limit_any_time_is_believed():
     engine, batch = too_far()
-    engine.feed(replace(batch, latest=()))
+    engine.feed(replace(batch, checked=None))
     assert engine.metrics().streams["a"].local_time == 1000

@@ -6,7 +6,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
-from slackwater.events.batch import Batch, offsets, row_bytes
+from slackwater.events.batch import Batch, Checked, offsets, row_bytes
 
 POINT = pa.struct({"x": pa.int32(), "name": pa.string()})
 SIZES = [  # type, values, bytes of each: a text or list has 4 of its own, a null has room
@@ -96,11 +96,14 @@ def batch():
         np.array(turns, np.uint8),
         np.arange(7),
         ticks=(np.array([4]), np.array([5, 20])),
-        latest=(np.array([91, 92, 93]), np.array([94])),
+        checked=(
+            Checked(np.array([91, 92, 93]), np.array([0, 1, 2], np.uint8)),
+            Checked(np.array([94]), np.array([3], np.uint8)),
+        ),
     )  # fmt: skip
 
 
-def test_slices_of_a_batch_have_their_own_rows_ticks_and_limits():
+def test_slices_of_a_batch_have_their_own_rows_ticks_and_checks():
     parts = list(batch().slices(3))
     assert [part.stream.tolist() for part in parts] == [[0, 0, 3], [1, 0, 2], [3]]
     assert [part.arrival.tolist() for part in parts] == [[0, 1, 2], [3, 4, 5], [6]]
@@ -108,9 +111,17 @@ def test_slices_of_a_batch_have_their_own_rows_ticks_and_limits():
     assert rows == [[[1, 2], []], [[3], [10]], [[], []]]
     ticks = [[t.tolist() for t in part.ticks] for part in parts]
     assert ticks == [[[], [5]], [[4], []], [[], [20]]]
-    latest = [[t.tolist() for t in part.latest] for part in parts]
-    assert latest == [[[91, 92], []], [[93], [94]], [[], []]]
+    times = [[c.ts.tolist() for c in part.checked] for part in parts]
+    assert times == [[[91, 92], []], [[93], [94]], [[], []]]
+    reasons = [[c.reason.tolist() for c in part.checked] for part in parts]
+    assert reasons == [[[0, 1], []], [[2], [3]], [[], []]]
     assert list(batch().slices(7))[0].stream.tolist() == batch().stream.tolist()
+
+
+def test_a_checked_batch_has_a_time_for_each_row():
+    turns, one = np.array([0, 0, 0, 1], np.uint8), Checked(np.array([1]), np.zeros(1, np.uint8))
+    with pytest.raises(sw.DataError, match="a checked batch must have a time for each row"):
+        Batch(tuple(T), turns, checked=(one, one))
 
 
 @pytest.mark.parametrize("turns", [[0, 0, 0], [0, 0, 0, 1, 2], [0, 0, 0, 1, 3], [0, 0, 1, 1]])

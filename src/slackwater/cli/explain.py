@@ -72,7 +72,7 @@ def _partitioning(job: JobFile) -> Partitioning:
 
     saved = Checkpoint(job.checkpoint, job.file).saved
     partitions = settings(job, saved).get(PARTITIONS) or job.cores or os.cpu_count() or 1
-    shards = 1 if job.query.in_one_place else job.options["shards"] or int(partitions)
+    shards = 1 if job.query.single_shard else job.options["shards"] or int(partitions)
     return Partitioning.of(job.query, shards)
 
 

@@ -82,7 +82,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         self.asked = query.goal  # at the start; it may change on the way
         self.schemas = [check_schema(schemas, name) for name in query.names]
         self.shape = shape
-        self.intake = Intake(query, self.schemas, numbers)
+        self.intake = Intake(query, self.schemas, numbers, shape.projection)
         self.log = Log(self.intake.n_keys, **numbers.widths)
         self.rows = [
             Rows(pa.schema([schema.field(c) for c in self.intake.kept_columns(s)]))
@@ -108,6 +108,7 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
         """
         self._check(batch)
         self._stopped = True  # until the batch is through: half a batch must not be built upon
+        batch = self.intake.checks.check_batch(batch)
         for part in batch.slices(max(1, _AT_ONCE // self.log.breadth)):
             yield from self._take_in(part, piece)
         self._stopped = False

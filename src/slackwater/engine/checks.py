@@ -1,20 +1,30 @@
 """Which rows can take part: those with a usable time, keys and numbers.
 
-The pack stage on Spark and the engine's intake ask the same question, so that a row that is
-rejected never moves a clock anywhere.
+Times are converted and rows checked once, by whoever owns the way in: the pack stage on Spark,
+`recorded` in a replay, the engine for a batch that was not checked before. The result travels with
+the rows (`events.batch.Checked`), and a row that is rejected moves no clock anywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from slackwater.errors import DataError, QueryError
-from slackwater.events.batch import check_time_column, flat, is_set, time_in_units
+from slackwater.events.batch import (
+    Batch,
+    Checked,
+    check_time_column,
+    flat,
+    is_set,
+    time_in_units,
+)
 from slackwater.joins.columns import columns_read
-from slackwater.kernels.records import I64, U8
+from slackwater.kernels.records import I64
 from slackwater.query.window import AnyQuery
 
 REASONS = ("", "bad time", "null key", "null in where", "too far in the future", "bad vector")
@@ -48,14 +58,17 @@ class Checks:
             BAD_VECTOR: vectors,
         }[reason]
 
-    def times(self, stream: int, table: pa.Table, latest: I64 | None = None) -> tuple[I64, U8]:
-        """Event times in units, and of each row why it is rejected (place in REASONS, 0: is not).
+    def times(self, stream: int, table: pa.Table) -> tuple[I64, NDArray[np.bool_]]:
+        """Event times in units, and which of them are usable."""
+        query = self._query
+        return time_in_units(flat(table.column(query.streams[stream].ts)), query.unit)
 
-        `latest` has, for each row, the latest time that is believed.
+    def check(self, stream: int, table: pa.Table, latest: I64 | None = None) -> Checked:
+        """Convert the times of a stream's rows and find out which rows are rejected, and why.
+
+        `latest` has, for each row, the largest time that is accepted; None: there is no limit.
         """
-        ts, good = time_in_units(
-            flat(table.column(self._query.streams[stream].ts)), self._query.unit
-        )
+        ts, good = self.times(stream, table)
         reason = np.zeros(len(ts), np.uint8)
         reason[~good] = BAD_TIME
         for why, names in ((NULL_KEY, self._keys[stream]), (NULL_NUMBER, self._numbers[stream])):
@@ -68,10 +81,17 @@ class Checks:
             reason[of_another_length & (reason == 0)] = BAD_VECTOR
         if latest is not None:
             reason[(ts > latest) & (reason == 0)] = TOO_FAR
-        return ts, reason
+        return Checked(ts, reason)
+
+    def check_batch(self, batch: Batch) -> Batch:
+        """`batch` with its rows checked, if they were not before."""
+        if batch.checked is not None:
+            return batch
+        rows = (self.check(s, table) for s, table in enumerate(batch.tables))
+        return replace(batch, checked=tuple(rows))
 
     def raise_first(self, stream: int, row: int, reason: int) -> None:
-        """Say why this row was rejected."""
+        """Raise an error with the reason for which this row was rejected."""
         columns = " or ".join(self.columns(reason, stream))
         msg = (
             f"stream {self._query.names[stream]!r}, column {columns}, row {row}: "
@@ -84,8 +104,8 @@ def check_zones(query: AnyQuery, schemas: Sequence[pa.Schema]) -> None:
     """Local time and points in time cannot be compared without a zone."""
     kinds = [schema.field(s.ts).type for s, schema in zip(query.streams, schemas, strict=True)]
     if len({kind.tz is not None for kind in kinds if pa.types.is_timestamp(kind)}) > 1:
-        said = ", ".join(f"{s.name}.{s.ts} {k}" for s, k in zip(query.streams, kinds, strict=True))
-        msg = f"the time columns of all streams must have a zone, or none of them, got {said}"
+        got = ", ".join(f"{s.name}.{s.ts} {k}" for s, k in zip(query.streams, kinds, strict=True))
+        msg = f"the time columns of all streams must have a zone, or none of them, got {got}"
         raise DataError(msg)
 
 

@@ -1,4 +1,4 @@
-"""From a batch to the log: times, key codes and numbers of events, rejects with their reason."""
+"""From a checked batch to the log: times, key codes and numbers of events; rejects are left out."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.checks import Checks
-from slackwater.events.batch import Batch, flat
+from slackwater.events.batch import Batch, Checked, flat
 from slackwater.events.log import Log
 from slackwater.joins.keys import KeyCodes
 from slackwater.joins.projection import Projection
 from slackwater.joins.visit_order import key_columns
 from slackwater.kernels.records import F64, I32, I64, NONE, U8, RawRows
-from slackwater.query.join import JoinQuery
 from slackwater.query.window import AnyQuery
 
 
@@ -53,15 +52,25 @@ class Numbers(Protocol):
 
 
 class Intake:
-    """Checks and converts the rows of all streams of one query."""
+    """Turns the rows of all streams of one query into events.
 
-    def __init__(self, query: AnyQuery, schemas: Sequence[pa.Schema], numbers: Numbers) -> None:
+    Times and rejects are those of the batch; only batches that nobody has checked are checked here.
+    """
+
+    def __init__(
+        self,
+        query: AnyQuery,
+        schemas: Sequence[pa.Schema],
+        numbers: Numbers,
+        projection: Projection | None,
+    ) -> None:
         self._query = query
         self._schemas = schemas
         self._numbers = numbers
+        self._projection = projection
         self._keys = query.keys
         self._own_keys = key_columns(self._keys, len(query.streams))
-        self._checks = Checks(query, schemas)
+        self.checks = Checks(query, schemas)
         # the codes below the number of streams name the streams' timelines
         types = [
             {s: [schemas[s].field(c).type for c in columns] for s, columns in key.columns.items()}
@@ -83,20 +92,20 @@ class Intake:
         schema = self._schemas[stream]
         if self._query.select == "*":
             return list(schema.names)
-        selected: list[str] = []
-        if isinstance(self._query, JoinQuery) and self._query.listed:
-            selected = Projection(self._query, self._schemas).read(self._query.names[stream])
+        name, projection = self._query.names[stream], self._projection
+        selected = [] if projection is None else projection.read(name)
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
         numbers = self._numbers.read(stream)
         return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers, *selected]))
 
     def take_in(self, batch: Batch, log: Log, first_rows: Sequence[int]) -> Rejected:
-        """Append the good rows and the ticks of `batch` to `log`; tell about the other rows.
+        """Append the good rows and the ticks of a checked `batch` to `log`; return the rejects.
 
         `first_rows` has, for each stream, the number of its first row in this batch.
         """
         m = len(batch.tables)
-        rows = self.raw(batch.tables, batch.latest, batch.ticks)
+        assert batch.checked is not None
+        rows = self.raw(batch.tables, batch.checked, batch.ticks)
         counts = [table.num_rows for table in batch.tables] + [len(t) for t in batch.ticks]
         starts = np.cumsum([0, *counts[:-1]])
         arrival = np.empty(0, np.int64) if batch.arrival is None else batch.arrival
@@ -114,7 +123,7 @@ class Intake:
             place[own] += np.searchsorted(np.flatnonzero(batch.stream == s), bad[own])
         rejected = Rejected(stream, first[stream] + place, rows.reason[place])
         if self._query.strict and n_bad:
-            self._checks.raise_first(*(int(column[0]) for column in rejected.columns))
+            self.checks.raise_first(*(int(column[0]) for column in rejected.columns))
         return rejected
 
     def _append(self, rows: RawRows, arrival: I64 | None, log: Log, first: int) -> None:
@@ -126,8 +135,16 @@ class Intake:
             ints=rows.ints, floats=rows.floats, **known,
         )  # fmt: skip
 
+    def restored(self, tables: Sequence[pa.Table]) -> RawRows:
+        """The rows of a snapshot: they have been accepted before, so only times are converted."""
+        times = (self.checks.times(s, table)[0] for s, table in enumerate(tables))
+        return self.raw(tables, [Checked(ts, np.zeros(len(ts), np.uint8)) for ts in times])
+
     def raw(
-        self, tables: Sequence[pa.Table], latest: Sequence[I64] = (), ticks: Sequence[I64] = ()
+        self,
+        tables: Sequence[pa.Table],
+        checked: Sequence[Checked],
+        ticks: Sequence[I64] = (),
     ) -> RawRows:
         """Times, reasons, key codes and numbers of all rows, stream after stream, then ticks."""
         n = sum(table.num_rows for table in tables) + sum(map(len, ticks))
@@ -140,7 +157,7 @@ class Intake:
         for s, table in enumerate(tables):
             own = slice(begin, begin + table.num_rows)
             begin = own.stop
-            ts[own], reason[own] = self._checks.times(s, table, latest[s] if latest else None)
+            ts[own], reason[own] = checked[s]
             code[:, own] = 0
             for column, codes in enumerate(self.key_codes(s, table)):
                 code[column, own] = codes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.checks import check_zones
+from slackwater.engine.checks import BAD_TIME, Checks, check_zones
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output, counts, late_table, rejects_table
@@ -72,26 +72,26 @@ def recorded(
     if missing:
         msg = f"there is no data for stream {', '.join(missing)}; got {', '.join(tables) or 'none'}"
         raise DataError(msg)
-    arrow, arrivals, times = [], [], []
-    clocks: list[Clock] = []
+    arrow = []
     for stream in query.streams:
         table = as_table(tables[stream.name], stream.name)
-        table = table.replace_schema_metadata().combine_chunks()
-        check_time_column(stream.name, stream.ts, table.schema)
-        ts, good = time_in_units(flat(table.column(stream.ts)), query.unit)
-        arrow.append(table)
-        times.append(ts)
-        clocks += _clock(stream.name, stream.ts, ts, good)
+        arrow.append(table.replace_schema_metadata().combine_chunks())
+    checks = Checks(query, [table.schema for table in arrow])
+    checked = [checks.check(s, table) for s, table in enumerate(arrow)]
+    arrivals, clocks = [], list[Clock]()
+    for stream, table, rows in zip(query.streams, arrow, checked, strict=True):
+        usable = rows.reason != BAD_TIME
+        clocks += _clock(stream.name, stream.ts, rows.ts, usable)
         if arrival is None:
-            arrivals.append(_local_time(ts, good))
+            arrivals.append(_local_time(rows.ts, usable))
         else:
             arrivals.append(_arrival(table, stream.name, arrival, query))
-            clocks += _clock(stream.name, arrival, arrivals[-1], np.ones(len(ts), bool))
+            clocks += _clock(stream.name, arrival, arrivals[-1], np.ones(len(rows.ts), bool))
     check_zones(query, [table.schema for table in arrow])
     warn_of_units(clocks, query.unit)
-    if arrival is None:  # rows of a table arrive in table order
-        times = [np.arange(len(ts)) for ts in times]
-    return in_arrival_order(arrow, arrivals, times)
+    # without an arrival column the rows of a table arrive in table order
+    within = [np.arange(len(c.ts)) if arrival is None else c.ts for c in checked]
+    return in_arrival_order(arrow, checked, arrivals, within)
 
 
 def _clock(stream: str, column: str, ts: I64, good: Any) -> list[Clock]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output, Production
 from slackwater.errors import QueryError
-from slackwater.events.batch import Batch, flat, in_arrival_order, time_in_units
+from slackwater.events.batch import Batch, in_arrival_order
 from slackwater.kernels.records import I64
 from slackwater.query.goals import NoSlack
 from slackwater.query.join import JoinQuery, Select
@@ -55,14 +55,13 @@ def truth(query: JoinQuery, batch: Batch, select: Select = "count") -> tuple[Out
     exact = replace(
         query, goal=NoSlack(), late="drop", select=select, late_probe="none", shed="off"
     )
-    times = [
-        time_in_units(flat(table.column(stream.ts)), query.unit)[0]
-        for table, stream in zip(batch.tables, query.streams, strict=True)
-    ]
-    in_order, orders = in_arrival_order(batch.tables, times, [np.arange(len(ts)) for ts in times])
     engine = JoinEngine(
         exact, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
     )
+    checked = engine.intake.checks.check_batch(batch).checked
+    assert checked is not None
+    times, rows = [c.ts for c in checked], [np.arange(len(c.ts)) for c in checked]
+    in_order, orders = in_arrival_order(batch.tables, checked, times, rows)
     output = engine.feed(in_order)
     output.extend(engine.flush())
     return output, orders

@@ -221,7 +221,7 @@ def _put_back(engine: AnyEngine, said: Any, chunks: Sequence[Chunk], alive: Any)
         np.concatenate([np.empty(0, np.int64), *columns])
         for columns in (list(zip(*(c[:3] for c in chunks), strict=True)) or [[], [], []])
     )
-    raw = engine.intake.raw([table.combine_chunks() for table in tables])
+    raw = engine.intake.restored([table.combine_chunks() for table in tables])
     at = np.concatenate([np.empty(0, np.int64), *(np.flatnonzero(stream == s) for s in range(m))])
     order = np.empty(len(at), np.int64)  # of each event, its place in `raw`
     order[at] = np.arange(len(at))

@@ -1,7 +1,9 @@
-"""Columnar batches of events: the only shape in which data enters.
+"""Columnar batches of events: the only shape in which data enters an engine.
 
 A `Batch` has one Arrow table per stream, rows in arrival order, and the order in which the streams
-take turns. Nothing here looks inside user columns except the time column.
+take turns. Its rows are `Checked` once, where they come in: by the pack stage on Spark, by
+`engine.replay.recorded` for recorded tables, else by the engine that is fed. Later stages use the
+times and reasons they find there. Nothing here reads user columns except the time column.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,18 +26,29 @@ _LARGEST_TIME = 2**60  # leaves room for adding windows and slack
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
+class Checked(NamedTuple):
+    """What the checks found out about the rows of one stream."""
+
+    ts: I64  # event times in the query's unit
+    reason: U8  # why a row is rejected, an index of `engine.checks.REASONS`; 0: it is not
+
+    def rows(self, own: slice | I64) -> Checked:
+        """The same of some of the rows."""
+        return Checked(self.ts[own], self.reason[own])
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Arrivals: `stream` says whose turn it is; each stream's rows come in table order.
+    """Arrivals: `stream` has the stream of each turn; each stream's rows come in table order.
 
-    With m streams, a turn of ``m + s`` is a tick of stream s: it tells how far s is elsewhere.
+    With m streams, a turn of ``m + s`` is a tick of stream s: the local time of s elsewhere.
     """
 
     tables: tuple[pa.Table, ...]
     stream: U8
     arrival: I64 | None = None  # when; only used to report latency
     ticks: tuple[I64, ...] = ()  # times of each stream's ticks, if there are any
-    latest: tuple[I64, ...] = ()  # for each stream and row, the latest time that is believed
+    checked: tuple[Checked, ...] | None = None  # by stream; None: the engine checks the rows
 
     def __post_init__(self) -> None:
         rows = [table.num_rows for table in self.tables] + [len(ticks) for ticks in self.ticks]
@@ -43,6 +56,11 @@ class Batch:
         if turns != rows:
             msg = f"a batch must have a turn for each row, got {turns} turns for {rows} rows"
             raise DataError(msg)
+        if self.checked is not None:
+            times = [len(checked.ts) for checked in self.checked]
+            if times != rows[: len(self.tables)]:
+                msg = f"a checked batch must have a time for each row, got {times} for {rows}"
+                raise DataError(msg)
 
     def slices(self, size: int) -> Iterator[Batch]:
         """The same arrivals in batches of at most `size`."""
@@ -69,7 +87,9 @@ class Batch:
                 stream=turns,
                 arrival=None if self.arrival is None else self.arrival[begin:until],
                 ticks=tuple(t[ticks] for t, ticks in zip(self.ticks, own[m:], strict=True)),
-                latest=tuple(t[rows] for t, rows in zip(self.latest, own, strict=False)),
+                checked=None
+                if self.checked is None
+                else tuple(c.rows(rows) for c, rows in zip(self.checked, own, strict=False)),
             )
             yield part
             begin, done = until, end
@@ -90,7 +110,7 @@ def as_table(data: Any, stream: str) -> pa.Table:
         return pa.Table.from_pandas(data, preserve_index=False)
     if type(data).__module__.startswith("polars."):  # its view types have few Arrow functions yet
         return data.to_arrow(compat_level=sys.modules["polars"].CompatLevel.oldest())
-    if hasattr(data, "__arrow_c_stream__"):
+    if hasattr(data, "__arrow_c_stream__"):  # the Arrow PyCapsule interface
         return pa.table(data)
     got = type(data).__name__
     msg = f"stream {stream!r} must be an Arrow table, a pandas or a Polars frame, got {got}"
@@ -232,13 +252,16 @@ def _rescale(ts: I64, per_second: int, wanted: int) -> I64:
 
 
 def in_arrival_order(
-    tables: Sequence[pa.Table], arrivals: Sequence[I64], times: Sequence[I64]
+    tables: Sequence[pa.Table],
+    checked: Sequence[Checked],
+    arrivals: Sequence[I64],
+    within: Sequence[I64],
 ) -> tuple[Batch, list[I64]]:
-    """One batch from whole tables, sorted by (arrival, stream, ts, row).
+    """One batch from whole tables, sorted by (arrival, stream, `within`, row).
 
     Returns also, for each stream, which row of its table became the n-th to arrive.
     """
-    orders = [np.lexsort((ts, arrival)) for arrival, ts in zip(arrivals, times, strict=True)]
+    orders = [np.lexsort((key, arrival)) for arrival, key in zip(arrivals, within, strict=True)]
     ordered = tuple(
         table if _is_identity(order) else table.take(pa.array(order))
         for table, order in zip(tables, orders, strict=True)
@@ -246,7 +269,8 @@ def in_arrival_order(
     arrival = np.concatenate([a[order] for a, order in zip(arrivals, orders, strict=True)])
     stream = np.repeat(np.arange(len(tables), dtype=np.uint8), [table.num_rows for table in tables])
     merged = np.argsort(arrival, kind="stable")  # equal arrivals stay in stream order
-    return Batch(ordered, stream[merged], arrival[merged]), orders
+    rows = tuple(c.rows(order) for c, order in zip(checked, orders, strict=True))
+    return Batch(ordered, stream[merged], arrival[merged], checked=rows), orders
 
 
 def _is_identity(order: I64) -> bool:

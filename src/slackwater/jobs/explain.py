@@ -178,7 +178,7 @@ def _band_of(query: JoinQuery, stream: str) -> str | None:
 def _shards(query: AnyQuery, partitioning: Partitioning) -> list[str]:
     if partitioning.shards == 1:
         why = "that is what the job asks for, or all the cores there are"
-        if query.in_one_place:
+        if query.single_shard:
             why = (
                 "tuples are counted over all events"
                 if isinstance(query, JoinQuery)

@@ -86,7 +86,7 @@ class Planner:
 
         job = self._job
         partitions = int(str(self._spark.conf.get(PARTITIONS)))
-        shards = 1 if job.query.in_one_place else job.options["shards"] or partitions
+        shards = 1 if job.query.single_shard else job.options["shards"] or partitions
         columns = {}
         for name, frame in self.frames.items():
             where = f"[[stream]] {name}:"

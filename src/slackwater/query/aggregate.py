@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Deadline, Goal, goal_from_dict, goal_to_dict
 from slackwater.query.join import MOST_STREAMS, Stream, check_streams
 from slackwater.query.keys import Key, keys_of
+from slackwater.query.protocol import Query, QueryKind
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 
 if TYPE_CHECKING:
@@ -57,8 +58,14 @@ class Sliding:
 
 
 @dataclass(frozen=True)
-class AggregateQuery:
+class AggregateQuery(Query):
     """Aggregates over the join of each window; made by `join`, which documents the options."""
+
+    kind: ClassVar[QueryKind] = "aggregate"
+    needs_arrival: ClassVar[bool] = True  # a deadline is a time of arrival
+    has_slack: ClassVar[bool] = False
+    adds_up_shards: ClassVar[bool] = True
+    shares_delays: ClassVar[bool] = True  # windows wait as long as the largest delay
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None
@@ -172,14 +179,9 @@ class AggregateQuery:
     # ---- the same in numbers of the time unit
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the streams, in order."""
-        return tuple(stream.name for stream in self.streams)
-
-    @property
-    def in_one_place(self) -> bool:
+    def single_shard_reason(self) -> str | None:
         """Keys may be spread: what they give is added up."""
-        return False
+        return None
 
     @property
     def keys(self) -> list[Key]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.query.expression import Expression
@@ -33,6 +33,7 @@ from slackwater.query.goals import (
     goal_to_dict,
 )
 from slackwater.query.keys import Key, keys_of
+from slackwater.query.protocol import Query, QueryKind
 from slackwater.query.shedding import Asked as Shed
 from slackwater.query.shedding import Shedding, shedding_from_dict, shedding_of, shedding_to_dict
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
@@ -133,8 +134,11 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class JoinQuery:
+class JoinQuery(Query):
     """An m-way sliding window join; made by `join`, which documents the options."""
+
+    kind: ClassVar[QueryKind] = "join"
+    has_recall: ClassVar[bool] = True
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None = None
@@ -251,19 +255,14 @@ class JoinQuery:
     # ---- the same in numbers of the time unit
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the streams, in order."""
-        return tuple(stream.name for stream in self.streams)
-
-    @property
     def has_tuple_windows(self) -> bool:
         """Whether any window is counted in tuples."""
         return any(isinstance(stream.window, Tuples) for stream in self.streams)
 
     @property
-    def in_one_place(self) -> bool:
-        """Whether all events must be in one shard: tuples are counted over all of them."""
-        return self.has_tuple_windows
+    def single_shard_reason(self) -> str | None:
+        """Tuples are counted over all events."""
+        return "tuple-count windows" if self.has_tuple_windows else None
 
     @property
     def lengths(self) -> tuple[int | None, ...]:

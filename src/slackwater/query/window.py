@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from slackwater.errors import QueryError
 from slackwater.query.aggregate import AggregateQuery
@@ -33,6 +33,7 @@ from slackwater.query.goals import (
 )
 from slackwater.query.join import JoinQuery, Stream, Tuples
 from slackwater.query.keys import Key
+from slackwater.query.protocol import Query, QueryKind
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
 
 if TYPE_CHECKING:
@@ -50,8 +51,11 @@ _GOALS = (DropRatio, ErrorBound, Slack, MaxSlack, NoSlack)
 
 
 @dataclass(frozen=True)
-class WindowQuery:
+class WindowQuery(Query):
     """Aggregates over windows of one stream; made by `window`, which documents the options."""
+
+    kind: ClassVar[QueryKind] = "window"
+    numbers_are_times: ClassVar[bool] = False  # any number can be the order
 
     streams: tuple[Stream, ...]
     range: Length
@@ -132,14 +136,9 @@ class WindowQuery:
     # ---- the same in numbers
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the streams: one."""
-        return (self.streams[0].name,)
-
-    @property
-    def in_one_place(self) -> bool:
-        """Whether all events must be in one shard: there are no groups to tell them apart by."""
-        return not self.by
+    def single_shard_reason(self) -> str | None:
+        """Only groups can be spread over shards."""
+        return None if self.by else "windows without groups"
 
     @property
     def keys(self) -> list[Key]:

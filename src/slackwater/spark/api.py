@@ -32,11 +32,12 @@ from slackwater.query.units import Duration, to_units
 from slackwater.query.window import AnyQuery, WindowQuery
 from slackwater.spark.blobs import BATCH_CLOCK, PART_SCHEMA, PIECE_SCHEMA, PIECES
 from slackwater.spark.gather import gather_batch
-from slackwater.spark.job import ARRIVED, NOW, Job
+from slackwater.spark.job import Job
 from slackwater.spark.metrics import NAME, observed
 from slackwater.spark.operator import run_batch
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
+from slackwater.spark.parts import ARRIVED, NOW, RESERVED
 from slackwater.spark.processor import GatherProcessor, ShardProcessor
 from slackwater.spark.session import cores_of
 from slackwater.spark.unpack import KIND, TAGS, Unpack
@@ -115,6 +116,13 @@ def _frames(query: AnyQuery, inputs: Mapping[str, Any]) -> list[DataFrame]:
             got = type(inputs[name]).__name__
             msg = f"stream {name!r} must be a Spark DataFrame, got {got}"
             raise DataError(msg)
+        reserved = [c for c in inputs[name].columns if c.lower().startswith(RESERVED)]
+        if reserved:
+            msg = (
+                f"stream {name!r} has a column {reserved[0]}, but names that begin with "
+                f"{RESERVED} are those of Slackwater's own columns; rename it"
+            )
+            raise DataError(msg)
     return [inputs[name] for name in query.names]
 
 
@@ -142,7 +150,7 @@ def _check_options(
     ):
         msg = f"shards must be a whole number not below 1, got {shards!r}"
         raise QueryError(msg)
-    if query.in_one_place and (shards or 1) > 1:
+    if query.single_shard and (shards or 1) > 1:
         what = "tuple-count windows" if isinstance(query, JoinQuery) else "windows without groups"
         msg = f"{what} need all events in one place: shards must be 1, got {shards}"
         raise QueryError(msg)
@@ -175,7 +183,7 @@ def _job(
             check_time_column(stream.name, options.arrival, schema, "arrival")
     _check_time_kinds(query, schemas)
     partitions = _partitions(spark, streaming)
-    if query.in_one_place:
+    if query.single_shard:
         shards = 1
     else:
         shards = partitions if options.shards is None else options.shards

@@ -17,9 +17,6 @@ from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.window import AnyQuery
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
 
-NOW = "__slackwater_now"  # the time of the micro-batch in units, beside the user's columns
-ARRIVED = "__slackwater_arrived"  # the same where rows do not say when they arrived
-
 
 @dataclass(frozen=True)
 class Job:
@@ -76,11 +73,11 @@ class Job:
         free = [getattr(self.query, name, None) for name in sorted(MAY_CHANGE)]
         return repr((self.fingerprint, free, self.idle_after, self.max_future_skew))
 
-    # ---- arrival and belief
+    # ---- for the pack stage: arrivals, and times that lie in the future
 
     @property
-    def believes_arrival(self) -> bool:
-        """Whether event times are held against the arrival: both are timestamps then."""
+    def compares_with_arrival(self) -> bool:
+        """Whether event times are compared with the arrival: both are timestamps then."""
         return self.arrival is not None and all(
             pa.types.is_timestamp(schema.field(name).type)
             for schema, stream in zip(self.schemas, self.query.streams, strict=True)
@@ -89,21 +86,16 @@ class Job:
 
     @property
     def needs_now(self) -> bool:
-        """Whether event times are held against the time of the micro-batch."""
-        return self.max_future_skew is not None and not self.believes_arrival
+        """Whether event times are compared with the time of the micro-batch."""
+        return self.max_future_skew is not None and not self.compares_with_arrival
 
-    def latest(self, now: int | None) -> int | None:
-        """The latest time that a whole micro-batch believes."""
-        return None if now is None or self.max_future_skew is None else now + self.max_future_skew
-
-    def latest_of(self, n: int, arrival: I64 | None, now: int | None) -> I64 | None:
-        """The latest time that is believed, for each of `n` rows."""
+    def latest(self, n: int, arrival: I64 | None, now: int | None) -> I64 | None:
+        """The largest time that is accepted, for each of `n` rows; None: there is no limit."""
         if self.max_future_skew is None:
             return None
-        if self.believes_arrival and arrival is not None:
+        if self.compares_with_arrival and arrival is not None:
             return arrival + self.max_future_skew
-        latest = self.latest(now)
-        return None if latest is None else np.broadcast_to(np.int64(latest), n)
+        return None if now is None else np.broadcast_to(np.int64(now + self.max_future_skew), n)
 
     def arrivals(self, stream: int, table: pa.Table) -> I64 | None:
         """The arrival of each row as a number, if there is a column for it."""

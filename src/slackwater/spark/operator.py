@@ -13,10 +13,11 @@ from pyspark.taskcontext import TaskContext
 from slackwater.engine.commands import Command
 from slackwater.engine.output import Output
 from slackwater.errors import DataError, SnapshotError
-from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, Part, cut, to_ipc
+from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, cut, to_ipc
 from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import numbers, sketch_bytes
+from slackwater.spark.parts import Part
 from slackwater.spark.shard import KEPT, Rejects, Shard
 from slackwater.spark.worker import settle
 

@@ -2,25 +2,25 @@
 
 Spark hands the parts of a batch over in any order, and lays the rows out anew when it repeats a
 batch on other cores. So they are sorted by what they are: with an arrival column by (arrival,
-stream, ts, row), else a micro-batch is one instant and sorted by (ts, stream, row).
+stream, ts, row), else a micro-batch is one instant and sorted by (ts, stream, row). Times and
+rejects are those that the pack stage found; the row is that of the user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from slackwater.events.batch import Batch, flat, time_in_units
+from slackwater.engine.checks import BAD_TIME
+from slackwater.events.batch import Batch, Checked
 from slackwater.events.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.kernels.records import BEFORE, I64
-from slackwater.query.aggregate import AggregateQuery
-from slackwater.spark.blobs import Part
 from slackwater.spark.job import Job
+from slackwater.spark.parts import PackedRows, Part
 
 _SHORT = 64  # runs of ties up to this are sorted by insertion
 
@@ -40,43 +40,36 @@ def in_order(job: Job, parts: Sequence[Part], local: Sequence[int], last: int) -
     counts as arriving now.
     """
     m = len(job.schemas)
-    tables, arrivals, behind, latest = [], [], [], []
+    tables, checked, keys, behind = [], [], [], []
     for s in range(m):
-        own = [part for part in parts if part.stream == s]
-        table = pa.concat_tables([job.schemas[s].empty_table(), *(part.table for part in own)])
-        arrival = job.arrivals(s, table)
-        behind.append(0 if arrival is None else int(np.count_nonzero(arrival < last)))
-        now = _limits(job, own, arrival)
-        order, key = _sorted(job, s, table, arrival, last)
-        tables.append(table.take(pa.array(order)).combine_chunks())
-        arrivals.append(key)
-        if now is not None:
-            latest.append(now[order])
+        own = [part.rows for part in parts if part.stream == s]
+        rows = PackedRows.joined(own, _no_rows(job, s))
+        behind.append(0 if rows.arrival is None else int(np.count_nonzero(rows.arrival < last)))
+        order, key = _sorted(rows, last)
+        tables.append(rows.table.take(pa.array(order)).combine_chunks())
+        checked.append(rows.checked.rows(order))
+        keys.append(key)
     if job.arrival is None:
-        batch = _one_instant(tables, arrivals, _ticks_at_end(job, parts, local))
+        batch = _one_instant(tables, checked, keys, _ticks_at_end(job, parts, local))
     else:
         ticks = [_ticks(job, parts, s, local[s], last) for s in range(m)]
-        batch = _by_arrival(tables, arrivals, ticks)
-        last = max([last, *(int(part.arrival[-1]) for part in parts if len(part.arrival))])
-    return Ordered(replace(batch, latest=tuple(latest)), last, behind)
+        batch = _by_arrival(tables, checked, keys, ticks)
+        clocks = (part.clock_arrival for part in parts)
+        last = max([last, *(int(clock[-1]) for clock in clocks if len(clock))])
+    return Ordered(batch, last, behind)
 
 
-def _limits(job: Job, parts: Sequence[Part], arrival: I64 | None) -> I64 | None:
-    """The latest time that is believed, for each row of a stream."""
-    if job.max_future_skew is None:
-        return None
-    if job.believes_arrival and arrival is not None:
-        return arrival + job.max_future_skew
-    limits = [np.full(part.table.num_rows, part.latest, np.int64) for part in parts]
-    return np.concatenate([np.empty(0, np.int64), *limits])
+def _no_rows(job: Job, stream: int) -> PackedRows:
+    nothing = np.empty(0, np.int64)
+    checked = Checked(nothing, np.empty(0, np.uint8))
+    arrival = None if job.arrival is None else nothing
+    return PackedRows(job.schemas[stream].empty_table(), checked, arrival)
 
 
-def _sorted(
-    job: Job, stream: int, table: pa.Table, arrival: I64 | None, last: int
-) -> tuple[I64, I64]:
+def _sorted(rows: PackedRows, last: int) -> tuple[I64, I64]:
     """The order of the rows of a stream, and in that order what they are merged by."""
-    ts, good = time_in_units(flat(table.column(job.query.streams[stream].ts)), job.query.unit)
-    ts = np.where(good, ts, BEFORE)
+    table, arrival = rows.table, rows.arrival
+    ts = np.where(rows.checked.reason != BAD_TIME, rows.checked.ts, BEFORE)
     if arrival is None:
         order = np.argsort(ts, kind="stable")
         key = ts[order]
@@ -112,16 +105,25 @@ def _break_ties(table: pa.Table, order: I64, same: np.ndarray) -> I64:
 # ---- merging the streams
 
 
-def _one_instant(tables: Sequence[pa.Table], times: Sequence[I64], ticks: Sequence[I64]) -> Batch:
+def _one_instant(
+    tables: Sequence[pa.Table],
+    checked: Sequence[Checked],
+    times: Sequence[I64],
+    ticks: Sequence[I64],
+) -> Batch:
     """Rows by (ts, stream), then the ticks."""
     stream = np.repeat(np.arange(len(tables), dtype=np.uint8), [len(t) for t in times])
     merged = np.argsort(np.concatenate(times), kind="stable")
     turns = [np.full(len(t), len(tables) + s, np.uint8) for s, t in enumerate(ticks)]
-    return Batch(tuple(tables), np.concatenate([stream[merged], *turns]), None, tuple(ticks))
+    in_turn = np.concatenate([stream[merged], *turns])
+    return Batch(tuple(tables), in_turn, None, tuple(ticks), tuple(checked))
 
 
 def _by_arrival(
-    tables: Sequence[pa.Table], arrivals: Sequence[I64], ticks: Sequence[tuple[I64, I64]]
+    tables: Sequence[pa.Table],
+    checked: Sequence[Checked],
+    arrivals: Sequence[I64],
+    ticks: Sequence[tuple[I64, I64]],
 ) -> Batch:
     """Rows and ticks by (arrival, stream)."""
     m = len(tables)
@@ -130,7 +132,8 @@ def _by_arrival(
     turn = np.repeat(np.arange(2 * m, dtype=np.uint8), counts)
     rank = np.repeat(np.array([2 * (t % m) + t // m for t in range(2 * m)], np.uint8), counts)
     merged = np.lexsort((rank, when))
-    return Batch(tuple(tables), turn[merged], when[merged], tuple(time for _, time in ticks))
+    times = tuple(time for _, time in ticks)
+    return Batch(tuple(tables), turn[merged], when[merged], times, tuple(checked))
 
 
 def _ticks(job: Job, parts: Sequence[Part], stream: int, local: int, last: int) -> tuple[I64, I64]:
@@ -139,11 +142,11 @@ def _ticks(job: Job, parts: Sequence[Part], stream: int, local: int, last: int) 
     if job.partitioning.shards == 1 or job.partitioning.is_copied(stream):
         return nothing, nothing  # this shard sees every row itself
     own = [part for part in parts if part.stream == stream]
-    arrival = np.maximum(np.concatenate([nothing, *(part.arrival for part in own)]), last)
-    time = np.concatenate([nothing, *(part.time for part in own)])
+    arrival = np.maximum(np.concatenate([nothing, *(part.clock_arrival for part in own)]), last)
+    time = np.concatenate([nothing, *(part.clock_time for part in own)])
     order = np.lexsort((time, arrival))
     arrival, time = arrival[order], time[order]
-    if isinstance(job.query, AggregateQuery):  # it counts delays too
+    if job.query.shares_delays:  # then earlier and equal times matter too
         return arrival[time != BEFORE], time[time != BEFORE]
     before = np.concatenate([[local], np.maximum.accumulate(np.maximum(time, local))[:-1]])
     rose = time > before[: len(time)]
@@ -154,7 +157,8 @@ def _ticks_at_end(job: Job, parts: Sequence[Part], local: Sequence[int]) -> list
     """The local time of each stream at the end of the instant, where it rose."""
     ticks = []
     for s in range(len(job.schemas)):
-        times = [int(part.time.max()) for part in parts if part.stream == s and len(part.time)]
+        clocks = [part.clock_time for part in parts if part.stream == s]
+        times = [int(clock.max()) for clock in clocks if len(clock)]
         rose = max(times, default=BEFORE) > local[s] and job.partitioning.shards > 1
         ticks.append(np.array([max(times)] if rose else [], np.int64))
     return ticks

@@ -1,8 +1,13 @@
-"""Before the shuffle: rows of one stream become blobs, one per shard (`mapInArrow`).
+"""Before the shuffle: rows of one stream become parts, one per shard (`mapInArrow`).
 
-Every shard gets a part from every call, if only an empty one: its clock tells how far the stream
-is, arrival by arrival. A clock made of the maxima of whole batches would not do: delays measured on
-a quiet shard would depend on how the batches are cut.
+This stage owns times and checks: each row's event time and arrival become numbers here, once, and
+each row that cannot take part gets its reason. Both travel with the rows; later stages neither
+convert nor check. Every arrival leaves in exactly one part (of a copied stream: in one per shard),
+rejected ones too: shards count them.
+
+Every shard gets a part from every call, if only an empty one: its clock has the local time of the
+stream, arrival by arrival. A clock made of the maxima of whole batches would not do: delays
+measured on a quiet shard would depend on how the batches are cut.
 """
 
 from __future__ import annotations
@@ -17,9 +22,9 @@ import pyarrow as pa
 
 from slackwater.engine.checks import Checks
 from slackwater.kernels.records import BEFORE, I64
-from slackwater.query.aggregate import AggregateQuery
-from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, clock_bytes, cut, to_ipc
-from slackwater.spark.job import NOW, Job
+from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, cut, to_ipc
+from slackwater.spark.job import Job
+from slackwater.spark.parts import NOW, PackedRows, clock_bytes
 from slackwater.spark.worker import settle
 
 _PER_MS = {"ms": 1, "us": 1000}
@@ -48,49 +53,51 @@ class Pack:
     def _pack(self, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(batches) if batches else None
         if table is None or table.num_rows == 0:
-            return  # silence says that nothing was delivered
+            return  # no part means that nothing was delivered
         now = None
         if NOW in table.column_names:
             now = table.column(NOW)[0].as_py()
             table = table.drop_columns([NOW])
-        table = table.cast(self.job.schemas[self.stream]).combine_chunks()
-        clock = self._clock(table, now)
-        for shard, own in self._split(table):
+        rows = self._check(table.cast(self.job.schemas[self.stream]).combine_chunks(), now)
+        clock = self._clock(rows)
+        for shard, own in self._split(rows):
             what = f"stream {self.job.query.names[self.stream]!r}"
-            parts = [to_ipc(part) for part in cut(own, what)]
-            for number, data in enumerate(parts):
-                told = clock if number == 0 else clock_bytes(self.job.latest(now))
-                yield _row(self.job, (self.job.shard_keys[shard], self.stream, told, data))
+            for number, part in enumerate(cut(own, what)):
+                key = self.job.shard_keys[shard]
+                own_clock = clock if number == 0 else clock_bytes()
+                yield _row(self.job, (key, self.stream, own_clock, to_ipc(part)))
 
-    def _clock(self, table: pa.Table, now: int | None) -> bytes:
-        """When the local time of the stream rose, as far as these rows can tell."""
-        job = self.job
-        arrival = job.arrivals(self.stream, table)
-        latest = job.latest_of(table.num_rows, arrival, now)
-        ts, reason = self._checks.times(self.stream, table, latest)
-        ts = np.where(reason == 0, ts, BEFORE)  # what is rejected moves no clock
-        if arrival is None or job.partitioning.shards == 1:  # with one shard the rows tell the rest
-            return clock_bytes(job.latest(now), *_end(arrival, ts))
-        order = np.lexsort((ts, arrival))
-        if isinstance(job.query, AggregateQuery):
-            good = order[ts[order] != BEFORE]
-            steps = _extremes(arrival[good], ts[good])
-        else:
-            steps = _staircase(arrival[order], ts[order], _PER_MS[job.query.unit])
-        whole = map(np.concatenate, zip(steps, _end(arrival, ts), strict=True))
-        return clock_bytes(job.latest(now), *whole)
+    def _check(self, table: pa.Table, now: int | None) -> PackedRows:
+        """Convert the times of the rows, and find those that are rejected."""
+        arrival = self.job.arrivals(self.stream, table)
+        latest = self.job.latest(table.num_rows, arrival, now)
+        return PackedRows(table, self._checks.check(self.stream, table, latest), arrival)
 
     @cached_property
     def _checks(self) -> Checks:
         return Checks(self.job.query, self.job.schemas)
 
-    def _split(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        partitioning = self.job.partitioning
+    def _clock(self, rows: PackedRows) -> bytes:
+        """When the local time of the stream rose, as far as these rows show it."""
+        job, arrival = self.job, rows.arrival
+        ts = np.where(rows.checked.reason == 0, rows.checked.ts, BEFORE)  # rejects move no clock
+        if arrival is None or job.partitioning.shards == 1:  # one shard has all rows anyway
+            return clock_bytes(*_end(arrival, ts))
+        order = np.lexsort((ts, arrival))
+        if job.query.shares_delays:
+            good = order[ts[order] != BEFORE]
+            steps = _extremes(arrival[good], ts[good])
+        else:
+            steps = _staircase(arrival[order], ts[order], _PER_MS[job.query.unit])
+        return clock_bytes(*map(np.concatenate, zip(steps, _end(arrival, ts), strict=True)))
+
+    def _split(self, rows: PackedRows) -> Iterator[tuple[int, pa.Table]]:
+        partitioning, table = self.job.partitioning, rows.with_own_columns()
         if partitioning.shards == 1 or partitioning.is_copied(self.stream):
             for shard in range(partitioning.shards):
                 yield shard, table
             return
-        of = partitioning.shard_of(self.stream, table, self.job.key_types)
+        of = partitioning.shard_of(self.stream, rows.table, self.job.key_types)
         order = np.argsort(of, kind="stable")
         sorted_rows = table.take(pa.array(order))
         ends = np.searchsorted(of[order], np.arange(partitioning.shards + 1))
@@ -113,12 +120,12 @@ def _extremes(arrival: I64, ts: I64) -> tuple[I64, I64]:
     whose arrival has passed arrives now: then the earliest of them has it.
     """
     delay = arrival - ts
-    told = np.zeros(len(ts), bool)
+    is_extreme = np.zeros(len(ts), bool)
     for values in (ts, -ts, delay):
         largest = np.maximum.accumulate(values)
-        told[:1] = True
-        told[1:] |= largest[1:] > largest[:-1]
-    return arrival[told], ts[told]
+        is_extreme[:1] = True
+        is_extreme[1:] |= largest[1:] > largest[:-1]
+    return arrival[is_extreme], ts[is_extreme]
 
 
 def _end(arrival: I64 | None, ts: I64) -> tuple[I64, I64]:
@@ -139,7 +146,7 @@ class PackCommands:
             for name, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 for key in self.job.shard_keys:
                     text_of = f"{name}\n{text}".encode()
-                    yield _row(self.job, (key, CONTROL, clock_bytes(None), text_of))
+                    yield _row(self.job, (key, CONTROL, clock_bytes(), text_of))
 
 
 def _row(job: Job, values: tuple[Any, ...]) -> pa.RecordBatch:

@@ -35,9 +35,10 @@ from slackwater.engine.snapshot import (
     sections,
 )
 from slackwater.kernels.records import BEFORE
-from slackwater.spark.blobs import PIECE, Part
+from slackwater.spark.blobs import PIECE
 from slackwater.spark.job import Job
 from slackwater.spark.order import in_order
+from slackwater.spark.parts import Part
 
 ReadChunk = Callable[[str], bytes]
 
