@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.chart_part import chart_part, charts
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import engine_for, restore
 from slackwater.kernels.records import KEY, NONE, STREAM
-from slackwater.metrics.picture import merged, picture, sketch, told
+from slackwater.metrics.charts import aggregate_rows, merge
 from slackwater.stats.recent import EDGES, RecentDelays
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import slackwater as sw
-from slackwater.metrics.progress import lines
+from slackwater.engine.replay_lines import lines
 from slackwater.metrics.prometheus import FAMILIES, exposition
 
 GRAFANA = Path(__file__).parents[2] / "docs" / "grafana" / "slackwater.json"

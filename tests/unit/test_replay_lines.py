@@ -8,7 +8,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.errors import DataError, QueryError
-from slackwater.metrics.progress import lines
+from slackwater.engine.replay_lines import lines
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
 JOIN = sw.join(A, B, on="k", goal=sw.Recall(0.9, over="5 s"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from slackwater.engine.output import Output, Shape, time_type
 from slackwater.errors import DataError, QueryError
 from slackwater.joins.visit_order import key_columns
 from slackwater.kernels.records import BEFORE, I32, I64, NEVER, NONE, U8
+from slackwater.metrics.charts import aggregate_rows
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
 
@@ -49,6 +50,8 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
 
     With `partial`, others add up the tallies of several shards: `Output.partials` has them.
     """
+
+    shows_results: ClassVar[bool] = True
 
     def __init__(
         self, query: AggregateQuery, schemas: Mapping[str, pa.Schema], partial: bool = False
@@ -294,6 +297,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._output.tables.append(rows_table(self._rows, self.query, self.shape.schema))
             self._rows = []
         return super()._give_out()
+
+    def chart_facts(self, leads: dict[str, int], results: pa.Table | None) -> dict[str, Any]:  # noqa: ARG002
+        """The last rows of results."""
+        return {} if results is None else {"aggregates": aggregate_rows(self.query, results)}
 
     def set_slack(self, slack: int) -> None:
         """There is none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,9 @@ from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
 from slackwater.query.window import WindowQuery
+from slackwater.shedding.shedder import Shedder
 from slackwater.stats.recent import RecentDelays
+from slackwater.stats.statistics import Statistics
 
 _AT_ONCE = 2**16  # arrivals per pass: small enough for the cache, large enough for the overhead
 _FEWEST_CODES = 2**16  # key codes are cleaned up beyond this
@@ -74,6 +76,9 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
     """
 
     reorder: Stage
+    statistics: Statistics | None = None  # what a goal that learns has learnt
+    shedder: Shedder | None = None  # who leaves work out, in engines that can
+    shows_results: ClassVar[bool] = False  # charts have rows of results
 
     def __init__(
         self, query: Asked, schemas: Mapping[str, pa.Schema], shape: Shape, numbers: Numbers
@@ -198,6 +203,10 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             stored=self._stored(),
             shedding=self._shedding_metrics(),
         )
+
+    def chart_facts(self, leads: dict[str, int], results: pa.Table | None) -> dict[str, Any]:  # noqa: ARG002
+        """The fields of a `ChartPart` that only this kind of engine has."""
+        return {}
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
         """What load shedding does, in engines that can do without something."""

@@ -60,7 +60,7 @@ def chart_part(
     local = {name: stage.local(s) for s, name in enumerate(names)}
     known = {name: time for name, time in local.items() if time != BEFORE}
     leads = {name: time - min(known.values()) for name, time in known.items()}
-    delays = engine.delay_counts()
+    delays = _delay_counts(engine)
     return ChartPart(
         unit=engine.query.unit,
         now=None if stage.top == BEFORE else stage.top,
@@ -70,8 +70,34 @@ def chart_part(
             for s, name in enumerate(names)
             if counted is None or counted[s]
         },
-        slack=stage.slack,
+        slack=stage.slack if engine.query.has_slack else None,
     )._replace(**engine.chart_facts(leads, results))
+
+
+def _delay_counts(engine: AnyEngine) -> I64:
+    """[stream, octave]: of the sample that is kept, or of what the goal has learnt."""
+    if engine.recent is not None:
+        return engine.recent.counts
+    assert engine.statistics is not None
+    return _octave_counts(engine.statistics.delays)
+
+
+def _octave_counts(delays: Delays) -> I64:
+    """[stream, octave]: the histogram of a goal that learns, as coarse as charts show it."""
+    used = delays.histogram[:, : delays.top + 1]
+    starts, octave = _octave_starts(delays.granularity)
+    n = int(np.searchsorted(starts, used.shape[1]))
+    counts = np.zeros((len(used), OCTAVES), np.int64)
+    counts[:, octave[:n]] = np.add.reduceat(used, starts[:n], axis=1)
+    return counts
+
+
+@cache
+def _octave_starts(granularity: int) -> tuple[I64, I64]:
+    """The buckets with which octaves begin, and these; a bucket ends at its largest delay."""
+    octave = octaves(np.arange(BUCKETS) * granularity)
+    starts = np.flatnonzero(np.diff(octave, prepend=-1))
+    return starts, octave[starts]
 
 
 def _trimmed(counts: list[int]) -> list[int]:
@@ -97,24 +123,6 @@ def join_facts(engine: JoinEngine, leads: dict[str, int]) -> dict[str, Any]:
         facts["lead"] = engine.model.lead
         facts |= _curve(engine, known)
     return facts
-
-
-def octave_counts(delays: Delays) -> I64:
-    """[stream, octave]: the histogram of a goal that learns, as coarse as charts show it."""
-    used = delays.histogram[:, : delays.top + 1]
-    starts, octave = _octave_starts(delays.granularity)
-    n = int(np.searchsorted(starts, used.shape[1]))
-    counts = np.zeros((len(used), OCTAVES), np.int64)
-    counts[:, octave[:n]] = np.add.reduceat(used, starts[:n], axis=1)
-    return counts
-
-
-@cache
-def _octave_starts(granularity: int) -> tuple[I64, I64]:
-    """The buckets with which octaves begin, and these; a bucket ends at its largest delay."""
-    octave = octaves(np.arange(BUCKETS) * granularity)
-    starts = np.flatnonzero(np.diff(octave, prepend=-1))
-    return starts, octave[starts]
 
 
 def _recent_results(engine: JoinEngine) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +15,7 @@ from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
 from slackwater.disorder.reorder import Reorder, ReorderState
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
+from slackwater.engine.chart_part import join_facts
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
 from slackwater.errors import QueryError
@@ -59,6 +59,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         super().__init__(query, schemas, Shape.of(query, given), conditions.columns)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
+        self.model = RecallModel(query)  # only for charts: the controller has its own
         if self.statistics is not None:
             self.recent = None  # they have all delays
         self.reorder = Reorder(
@@ -169,11 +170,6 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         if self.shedder is not None and self.shedder.fits(said["shedder"]):
             self.shedder.resume(said["shedder"])
             self.join.set_orders(self.shedder.orders)
-
-    @cached_property
-    def model(self) -> RecallModel:
-        """Which recall each K should give; only to be shown, the controller has its own."""
-        return RecallModel(self.query)
 
     def _stored(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
@@ -369,6 +365,10 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         if self.shedder is None:
             return None
         return metrics_of(self.shedder, self.counters, self.reorder.top)
+
+    def chart_facts(self, leads: dict[str, int], results: pa.Table | None) -> dict[str, Any]:  # noqa: ARG002
+        """The recall, the curve and the harvest."""
+        return join_facts(self, leads)
 
     def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
         """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""

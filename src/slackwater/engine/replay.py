@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import BAD_TIME, Checks, check_zones
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
@@ -46,7 +47,7 @@ def replay(query: JoinQuery, tables: Mapping[str, Any], arrival: str | None) -> 
     return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
 
 
-def at_once(batch: Batch, engine: JoinEngine) -> Iterable[Batch]:
+def at_once(batch: Batch, engine: AnyEngine) -> Iterable[Batch]:
     """All of it; or as much as comes in the time between two looks at the load, if it is measured.
 
     The load is that of streams that arrive as they were recorded.

@@ -1,4 +1,4 @@
-"""Metrics lines of recorded streams, without Spark: what a query would tell while they arrive.
+"""Metrics lines of recorded streams, without Spark: what a query would report as they arrive.
 
 The lines are those that `spark.listener` writes, one for each step of arrival instead of each
 micro-batch. Between two steps the query takes commands.
@@ -15,29 +15,21 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.base import AnyEngine
-from slackwater.engine.checks import REASONS
+from slackwater.engine.chart_part import charts
 from slackwater.engine.commands import Command
-from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output
 from slackwater.engine.replay import at_once, recorded
 from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError
 from slackwater.events.batch import Batch
-from slackwater.metrics.counters import Metrics, StreamMetrics
-from slackwater.metrics.picture import picture
-from slackwater.query.aggregate import AggregateQuery
-from slackwater.query.goals import Recall, goal_to_dict
-from slackwater.query.join import JoinQuery
+from slackwater.metrics.progress import BatchLine, Line, metrics_dict, query_dict, with_charts
 from slackwater.query.units import Duration, TimeUnit, to_units
-from slackwater.query.window import AnyQuery, WindowQuery
-
-Line = dict[str, Any]
+from slackwater.query.window import AnyQuery
 
 _STEPS = 200
 _MOST_STEPS = 2_000
-_COUNTS = ("arrivals", "in_order", "late_kept", "late_dropped", "buffered", "shed")
-_SETTINGS = ("slack", "recall")
+_SETTINGS = ("slack", "recall")  # of a command
 
 
 def lines(
@@ -50,129 +42,79 @@ def lines(
     commands: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
     results: Callable[[pa.Table], None] | None = None,
 ) -> Iterator[Line]:
-    """Feed recorded tables step by step, and tell about each step.
+    """Feed recorded tables step by step, and report each step.
 
     The first line is that of the start, the last one that of the end; the one before it is that of
-    the flush. Their times are those of arrival. What is done does not depend on who reads, nor on
-    when: only `duration_ms` is measured.
+    the flush. Their times are those of arrival. The result does not depend on who reads the lines,
+    nor on when: only `duration_ms` is measured.
 
     Parameters
     ----------
     query
-        What was asked.
+        The query.
     tables, arrival
         See `JoinQuery.replay`.
     every
         How much arrives in a step; by default a two-hundredth of all. There are never more than
         2,000 steps.
     name
-        What the query is called in the lines.
+        The name of the query in the lines.
     commands
-        Asked before each step what has been commanded: ``{"recall": 0.99}``, ``{"slack": "1 s"}``.
-        What cannot be obeyed is counted in `refused_commands`.
+        Called before each step, for the commands since the last one: ``{"recall": 0.99}``,
+        ``{"slack": "1 s"}``. Those that cannot be carried out are counted in `refused_commands`.
     results
         Gets the results of each step.
+
+    Yields
+    ------
+    dict
+        The lines, as plain data; docs/metrics.md lists what is in them.
+
+    Raises
+    ------
+    DataError
+        If the tables are not those of the query, or it needs arrivals and there are none.
+    QueryError
+        If `every` is not a duration of at least one unit.
     """
     batch, _ = recorded(query, tables, arrival)
-    if isinstance(query, AggregateQuery) and arrival is None:
+    if query.needs_arrival and arrival is None:
         msg = "a deadline is a time of arrival: arrival= must name a column, got None"
         raise DataError(msg)
     engine = engine_for(
         query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
     )
     head = {"id": name, "run_id": name, "name": name}
-    yield {"event": "started", **head, "timestamp": None, "query": asked(query, bool(commands))}
+    about = query_dict(query, control=commands is not None)
+    yield {"event": "started", **head, "timestamp": None, "query": about}
     steps: Iterable[Batch | None] = [*_steps(query, batch, every), None]
     now: str | None = None
     for number, step in enumerate(steps):
         obeyed, refused = _obey(engine, commands() if commands and step is not None else ())
         begin = perf_counter()
-        output = engine.flush() if step is None else _fed(engine, step)
+        output = engine.flush() if step is None else _feed(engine, step)
         seconds = perf_counter() - begin
         if any(command.flush for command in obeyed):
             output.extend(engine.flush())
-        made = output.table if results or isinstance(query, AggregateQuery) else None
+        made = output.table if results or engine.shows_results else None
         if results and made is not None:
             results(made)
         metrics = engine.metrics()
-        now = now if step is None else _written(step, query.unit) or now
-        yield {
-            "event": "batch",
+        now = now if step is None else _timestamp(step, query.unit) or now
+        yield BatchLine(
             **head,
-            "batch": number,
-            "timestamp": now,
-            "rows": 0 if step is None else len(step.stream),
-            "duration_ms": round(1000 * seconds, 3),
-            "balanced": metrics.is_balanced,
-            "metrics": told(metrics, engine.query, refused)
-            | {
-                "picture": picture(engine, made),
-                "commands": [command.as_dict() for command in obeyed],
-            },
-        }
+            batch=number,
+            timestamp=now,
+            rows=0 if step is None else len(step.stream),
+            duration_ms=round(1000 * seconds, 3),
+            balanced=metrics.is_balanced,
+            metrics=with_charts(
+                metrics_dict(metrics, engine.query, refused),
+                charts(engine, made),
+                [command.as_dict() for command in obeyed],
+            ),
+        ).as_dict()
     yield {"event": "terminated", **head, "exception": None}
-
-
-def asked(query: AnyQuery, control: bool = False) -> dict[str, Any]:
-    """What a dashboard has to know of a query; `control`: whether it takes commands."""
-    kinds = {JoinQuery: "join", WindowQuery: "window", AggregateQuery: "aggregate"}
-    return {
-        "sql": str(query),
-        "unit": query.unit,
-        "streams": list(query.names),
-        "goal": goal_to_dict(query.goal),
-        "kind": kinds[type(query)],
-        "control": control,
-    }
-
-
-def told(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -> dict[str, Any]:
-    """The metrics of an engine that is alone, under the names that Spark observes them by."""
-    goal, shed = query.goal, metrics.shedding
-    missed = 0 if shed is None else shed.missed
-    true = metrics.produced + metrics.lost + missed
-    throttle = 1.0 if shed is None else shed.throttle
-    has_recall = isinstance(query, JoinQuery) and true > 0
-    return {
-        **{name: getattr(metrics, name) for name in _COUNTS},
-        "behind": 0,
-        "rejected": _rejected(metrics.rejected),
-        "shards": 1,
-        "produced": metrics.produced,
-        "lost": metrics.lost,
-        "lost_unknown": metrics.lost_unknown,
-        "slack": metrics.slack,
-        "max_delay": metrics.max_delay,
-        "max_lateness": metrics.max_lateness,
-        "stored": metrics.stored,
-        "copies": 0,
-        "state_bytes": 0,  # nothing is saved
-        "restored": 0,
-        "refused_commands": refused_commands,
-        "target": goal.target if isinstance(goal, Recall) else None,
-        "missed": missed,
-        "missed_error": 0.0 if shed is None else shed.missed_error,
-        "evicted": 0 if shed is None else shed.evicted,
-        "backlog": 0 if shed is None else round(shed.backlog),
-        "throttle": throttle,
-        "recall": metrics.produced / true if has_recall else None,
-        "throttles": [throttle],
-        "streams": {name: _stream(stream) for name, stream in metrics.streams.items()},
-    }
-
-
-def _stream(stream: StreamMetrics) -> dict[str, Any]:
-    return {
-        **{name: getattr(stream, name) for name in _COUNTS},
-        "behind": 0,
-        "rejected": _rejected(stream.rejected),
-        "local_time": stream.local_time,
-        "state": stream.state,
-    }
-
-
-def _rejected(counts: Mapping[str, int]) -> dict[str, int]:
-    return {reason.replace(" ", "_"): counts.get(reason, 0) for reason in REASONS[1:]}
 
 
 def _steps(query: AnyQuery, batch: Batch, every: Duration | None) -> Iterator[Batch]:
@@ -191,8 +133,8 @@ def _steps(query: AnyQuery, batch: Batch, every: Duration | None) -> Iterator[Ba
     return batch.cut(np.searchsorted(batch.arrival, ends).tolist())
 
 
-def _written(step: Batch, unit: TimeUnit) -> str | None:
-    """When the last of a step arrived, as Spark writes times; numbers count from 1970."""
+def _timestamp(step: Batch, unit: TimeUnit) -> str | None:
+    """When the last row of a step arrived, as Spark writes times; numbers count from 1970."""
     if step.arrival is None or not len(step.arrival):
         return None
     seconds = int(step.arrival[-1]) / to_units("1 s", unit)
@@ -202,20 +144,20 @@ def _written(step: Batch, unit: TimeUnit) -> str | None:
         return None
 
 
-def _fed(engine: AnyEngine, step: Batch) -> Output:
+def _feed(engine: AnyEngine, step: Batch) -> Output:
     output = Output(engine.shape)
-    for part in at_once(step, engine) if isinstance(engine, JoinEngine) else [step]:
+    for part in at_once(step, engine):
         with LoadMeter(engine):
             output.extend(engine.feed(part))
     return output
 
 
 def _obey(engine: AnyEngine, commands: Iterable[Mapping[str, Any]]) -> tuple[list[Command], int]:
-    """Obey what can be obeyed; return that, and how many commands were refused."""
+    """Carry out the commands that can be; return those, and how many were refused."""
     obeyed, refused = [], 0
-    for said in commands:
-        settings = {name: said[name] for name in _SETTINGS if name in said}
-        others = {name: value for name, value in said.items() if name not in _SETTINGS}
+    for given in commands:
+        settings = {name: given[name] for name in _SETTINGS if name in given}
+        others = {name: value for name, value in given.items() if name not in _SETTINGS}
         try:
             command = Command.read({"set": settings} | others, engine.query)
         except DataError:

@@ -3,7 +3,8 @@
 Each shard gives a `ChartPart` (`engine.chart_part` collects it); `merge` makes the `Charts` of a
 metrics line of the parts of all shards. docs/metrics.md lists the fields.
 
->>> part = ChartPart("ms", 90, {"a": 5, "b": 0}, {"a": [7, 0, 1]}, slack=10, lead=5, found=9, true=10)
+>>> part = ChartPart("ms", 90, {"a": 5, "b": 0}, {"a": [7, 0, 1]}, slack=10)
+>>> part = part._replace(lead=5, found=9, true=10)
 >>> both = merge([part, part._replace(now=95, true=20, delays={"a": [1]})])
 >>> both.now, both.recall, both.latency, both.delays
 (95, 0.6, 15.0, {'a': {'edges': [0, 1, 2], 'counts': [8, 0, 1]}})
