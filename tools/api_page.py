@@ -15,8 +15,8 @@ from typing import Any, get_overloads
 import slackwater
 from slackwater.engine.aggregate_replay import AggregateRun
 from slackwater.engine.replay import Run
+from slackwater.engine.replay_lines import lines
 from slackwater.engine.window_replay import WindowRun
-from slackwater.metrics.progress import lines
 from slackwater.metrics.prometheus import exposition
 from slackwater.spark.checkpoint import check_checkpoint
 from slackwater.spark.listener import MetricsLog
@@ -74,7 +74,7 @@ _ELSEWHERE: dict[str, tuple[str, Any]] = {
     "session": ("slackwater.spark", session),
     "check_checkpoint": ("slackwater.spark", check_checkpoint),
     "MetricsLog": ("slackwater.spark", MetricsLog),
-    "lines": ("slackwater.metrics.progress", lines),
+    "lines": ("slackwater.engine.replay_lines", lines),
     "exposition": ("slackwater.metrics.prometheus", exposition),
 }
 

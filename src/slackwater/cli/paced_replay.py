@@ -25,7 +25,7 @@ def play(
     """Replay a recording: `speed` times as fast as it arrived, or as fast as it goes."""
     from slackwater.cli.dashboard_server import beside
     from slackwater.dashboard.control import Control
-    from slackwater.metrics.progress import lines
+    from slackwater.engine.replay_lines import lines
 
     said: SimpleQueue[dict[str, Any]] = SimpleQueue()
     control = None if speed is None else Control(said.put, recording.title)

@@ -102,8 +102,8 @@ def _values(metric: Metric, line: Line) -> Values:
         for stream, value in _charts(line).get(metric.name, {}).items():
             yield {"stream": stream}, value
     else:
-        places = {"query": _metrics, "charts": _charts}
-        yield {}, places.get(metric.scope, lambda line: line)(line).get(metric.name)
+        places = {"line": line, "query": _metrics(line), "charts": _charts(line)}
+        yield {}, places[metric.scope].get(metric.name)
 
 
 # ---- how they are written

@@ -227,10 +227,8 @@ TOTALS = tuple(metric for metric in STREAM if metric.fold == "sum")
 MEASURED = tuple(metric for metric in QUERY if not isinstance(metric.fold, Share | Each))
 """What each shard measures itself; the rest of the query's metrics follows from it."""
 
-(ARRIVALS,) = _named("stream", ["arrivals"])
-(PRODUCED,) = _named("query", ["produced"])
+ARRIVALS, LOCAL_TIME = _named("stream", ["arrivals", "local_time"])
+PRODUCED, SHARDS = _named("query", ["produced", "shards"])
 
-FATES = _named(
-    "stream", ["in_order", "late_kept", "late_dropped", "buffered", "shed", "rejected"]
-)
+FATES = _named("stream", ["in_order", "late_kept", "late_dropped", "buffered", "shed", "rejected"])
 """The accounting partition: each arrival is in exactly one of these."""

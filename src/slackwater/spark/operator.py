@@ -16,7 +16,7 @@ from slackwater.errors import DataError, SnapshotError
 from slackwater.spark.blobs import CONTROL, METRICS, PARTIALS, REJECTS, RESULTS, cut, to_ipc
 from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
-from slackwater.spark.metrics import numbers, sketch_bytes
+from slackwater.spark.metrics import chart_bytes, numbers
 from slackwater.spark.parts import Part
 from slackwater.spark.shard import KEPT, Rejects, Shard
 from slackwater.spark.worker import settle
@@ -87,10 +87,11 @@ class Operator:
         for name in saved.gone:
             self._chunks.removeKey((name,))
         self._header.update((header,))
-        told = sketch_bytes(shard, commands), numbers(shard, restored, refused)
+        charts = chart_bytes(shard, shard.told, commands)
+        figures = numbers(shard, restored, refused)
         if self._job.keep:
             KEPT.put(header, shard, saved)
-        return _frame(METRICS, *told)
+        return _frame(METRICS, charts, figures)
 
     def _set_timer(self, timers: TimerValues) -> None:
         """A timer that fires in the first micro-batch that has no data."""
@@ -118,7 +119,7 @@ def run_batch(job: Job, rows: Iterable[dict[str, Any]], number: int) -> Iterator
     shard = Shard.new(job, number)
     parts, commands, refused = read(job, rows)
     yield from _encoded(job, shard.feed(parts, commands, at_end=True))
-    yield METRICS, sketch_bytes(shard, commands), numbers(shard, False, refused)
+    yield METRICS, chart_bytes(shard, shard.told, commands), numbers(shard, False, refused)
 
 
 def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Command], int]:

@@ -34,7 +34,7 @@ from slackwater.shedding import harvest_search as harvest
 from slackwater.testing.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater_lab.benches import windows as window_bench
 from slackwater_lab.benches.aggregates import Aggregates
-from slackwater_lab.benches.picture import Pictures
+from slackwater_lab.benches.metrics_lines import MetricsLines
 from slackwater_lab.papers.harvest import random_case, seconds_of
 from slackwater_lab.papers.overload import Workload, query_of
 
@@ -226,14 +226,14 @@ def _goal(setting: Setting) -> Iterator[Line]:
 
 
 def _lines(setting: Setting) -> Iterator[Line]:
-    """What the pictures in metrics lines cost; those of a goal that learns have most to show."""
+    """What metrics lines cost; those of a goal that learns have most to show."""
     query, tables = _pairs(setting, "*")
-    pictures = Pictures(replace(query, goal=Recall(0.95)), tables, setting.size(_MICRO_BATCH))
+    lines = MetricsLines(replace(query, goal=Recall(0.95)), tables, setting.size(_MICRO_BATCH))
     for _ in range(setting.runs):
-        pictures.run()
+        lines.run()
     ceiling = setting.at_most(1.01)
-    yield Line("metrics lines: time", _round(pictures.best), "times", ceiling=ceiling)
-    yield Line("metrics lines: size", pictures.size, "bytes", ceiling=setting.at_most(8_192))
+    yield Line("metrics lines: time", _round(lines.best), "times", ceiling=ceiling)
+    yield Line("metrics lines: size", lines.size, "bytes", ceiling=setting.at_most(8_192))
 
 
 def _adaptation(setting: Setting) -> Iterator[Line]:
@@ -364,7 +364,7 @@ CASES = (
     Case("D×3 of ICDE16", _dx3),
     Case("a condition on each pair", _condition),
     Case("a goal beside a fixed slack", _goal),
-    Case("pictures of a join", _lines),
+    Case("metrics lines of a join", _lines),
     Case("choosing K", _adaptation),
     Case("a window over one stream", _sliding),
     Case("a long slack buffer", _slack_buffer),
