@@ -109,7 +109,7 @@ def advisor():
 def test_an_outcome_is_what_replay_reports(advisor):
     for goal in (sw.Slack(200), advisor.recall_goal(0.9), sw.MaxSlack()):
         run = pair(goal=goal, select="count").replay(tables(), arrival="arrival")
-        report, outcome = run.report(0.9, period="2 seconds"), advisor.outcome(goal)
+        report, outcome = run.report(0.9, period="2 seconds"), advisor.result(goal)
         assert (advisor.true, outcome.recall) == (report.true, report.recall)
         assert outcome.phi(0.9) == report.phi
         assert outcome.average_slack == report.average_slack
@@ -118,22 +118,22 @@ def test_an_outcome_is_what_replay_reports(advisor):
 
 
 def test_fixed_slacks_go_from_nothing_to_everything(advisor):
-    outcomes = [advisor.outcome(sw.Slack(slack)) for slack in advisor.slacks]
+    outcomes = [advisor.result(sw.Slack(slack)) for slack in advisor.slacks]
     assert advisor.slacks[:5] == [0, 10, 20, 50, 100]
     assert advisor.slacks[-1] >= advisor.largest_delay > advisor.slacks[-2]
     recalls = [outcome.recall for outcome in outcomes]
     assert recalls == sorted(recalls)
-    assert outcomes[0].recall == advisor.outcome(sw.NoSlack()).recall
+    assert outcomes[0].recall == advisor.result(sw.NoSlack()).recall
     assert recalls[-1] == 1
 
 
 def test_the_frontier_is_the_smallest_fixed_slack_that_does(advisor):
     for target in TARGETS:
-        wanted = advisor.outcome(advisor.recall_goal(target)).phi(target)
+        wanted = advisor.result(advisor.recall_goal(target)).phi(target)
         best = advisor.best_slack(target)
-        assert advisor.outcome(sw.Slack(best)).phi(target) >= wanted
+        assert advisor.result(sw.Slack(best)).phi(target) >= wanted
         less = best - max(10, best // 20) - 10
-        assert less < 0 or advisor.outcome(sw.Slack(less)).phi(target) < wanted
+        assert less < 0 or advisor.result(sw.Slack(less)).phi(target) < wanted
     marked = [target for targets in frontier_of(advisor).values() for target in targets]
     assert sorted(marked) == sorted(TARGETS)
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_advised_on_is_said():
     with pytest.raises(QueryError, match="advice needs time windows on all streams"):
         Advisor(counted, tables(), "arrival")
     apart = tables() | {"b": tables()["b"].set_column(1, "k", pa.array(np.full(4_000, 99)))}
-    with pytest.raises(DataError, match="the recording has no result at all"):
+    with pytest.raises(DataError, match="the recording has no results"):
         Advisor(pair(), apart, "arrival")
 
 
@@ -274,8 +274,8 @@ def test_a_bad_request_exits_with_2_and_says_why(folder, monkeypatch, arguments,
     ("changes", "message"),
     [
         ({"more": 'where = "v < 1"'}, "[[stream]] a: the files are read without Spark"),
-        ({"more": 'select = ["ts", "k + 1 as k"]'}, "which alone knows the SQL of select"),
-        ({"format": "orc"}, "[[stream]] a: what is read without Spark is parquet, csv or json on"),
+        ({"more": 'select = ["ts", "k + 1 as k"]'}, "which is needed for the SQL of select"),
+        ({"format": "orc"}, "[[stream]] a: without Spark only parquet, csv or json on"),
         ({"arrival": 'arrival = "arrived"'}, "arrived"),
     ],
 )

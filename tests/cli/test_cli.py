@@ -8,8 +8,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from slackwater.cli import app
-from slackwater.cli.demo import Outcome
-from slackwater.cli.watch import NativeWatch, Watch
+from slackwater.cli.demo import chart, conclusion, table
+from slackwater.cli.screen import cells, target_text
+from slackwater.jobs.demo_run import DemoResult
+from slackwater.jobs.watch import NativeWatch, QueryWatch
 
 GOALS = ["NoSlack", "Slack 100 ms", "Slack 1 s", "Recall 0.95", "MaxSlack"]
 MEASURES = [
@@ -116,13 +118,13 @@ def test_embedded_demo_explains_its_table():
     result = run("demo", "--embedded", "--seconds", "3")
     assert result.exit_code == 0
     assert "some positions arrive" in result.stdout
-    assert "What to see: " in result.stdout
+    assert "of the results were lost" in " ".join(result.stdout.split())
     for goal in GOALS:
         assert goal in result.stdout
 
 
 def watched(watch, *batches):
-    """A watch that was told of some micro-batches: (rows, ms, other figures)."""
+    """A watch that got some micro-batches: (rows, ms, other figures)."""
     for rows, ms, more in batches:
         line = {"event": "batch", "name": watch.name, "rows": rows, "duration_ms": ms}
         watch.take(line | {"metrics": None} | more)
@@ -130,7 +132,7 @@ def watched(watch, *batches):
     return watch
 
 
-TOLD = {
+METRICS = {
     "arrivals": 1_500,
     "produced": 90,
     "lost": 8,
@@ -144,43 +146,41 @@ TOLD = {
 
 def test_demo_shows_both_joins_beside_the_truth(capsys):
     ours = watched(
-        Watch("ours", "ms", "Slackwater"),
-        (500, 9_000, {"metrics": TOLD | {"slack": 500, "picture": {"recall": 0.9}}}),
-        (1_000, 100, {"metrics": TOLD | {"picture": {"recall": 1.0}}}),
+        QueryWatch("ours", "ms", "Slackwater"),
+        (500, 9_000, {"metrics": METRICS | {"slack": 500, "picture": {"recall": 0.9}}}),
+        (1_000, 100, {"metrics": METRICS | {"picture": {"recall": 1.0}}}),
     )
     native = {"results": 48, "dropped": 3}
     theirs = watched(
         NativeWatch("theirs", "ms", "Spark's own join"), (500, 9_000, native), (1_000, 200, native)
     )
-    outcome = Outcome(ours, theirs, TOLD, 1_000, 100)
-    lines = {line.name: line.value for line in outcome.lines()}
+    result = DemoResult(ours, theirs, METRICS, 1_000, 100)
+    lines = {one.name: one.value for one in result.measurements()}
     assert lines["true results"] == 100
     assert (lines["Slackwater: recall"], lines["Spark: recall"]) == (0.98, 0.96)
     assert (lines["Slackwater: rows/s"], lines["Spark: rows/s"]) == (10_000, 5_000)
     assert (lines["Slackwater: target"], lines["Slackwater: recall in time"]) == (0.95, 0.9)
     assert "Spark: recall in time" not in lines
-    Console(width=80).print(outcome.table())
+    Console(width=80).print(table(result))
     assert "98.00%" in capsys.readouterr().out
-    assert outcome.chart() == (
+    assert chart(result) == (
         "  recall over 10 seconds  ▁█  90.0% to 100.0%\n  K                       ▅█  0 to 1 s"
     )
-    moral = outcome.moral()
-    assert (
-        "asked for 95% of the results in time, over any 10 seconds, Slackwater gave 90.0%" in moral
-    )
-    assert "took 2.0 times as many rows" in moral
-    changed = outcome._replace(told=TOLD | {"target": 0.99})
-    assert "asked for 95% and later 99% of the results" in changed.moral()
+    text = conclusion(result)
+    assert "Slackwater found 90.0% of the results in time (target 95%)" in text
+    assert "processed 2.0 times as many rows" in text
+    changed = result._replace(metrics=METRICS | {"target": 0.99})
+    assert "(target 95%, then 99%)" in conclusion(changed)
 
 
 def test_a_watch_leaves_other_queries_alone_and_knows_when_its_own_has_ended():
-    watch = Watch("mine")
+    watch = QueryWatch("mine")
     watched(watch, (10, 5, {"name": "other"}))
     assert (watch.lines, watch.ended.is_set()) == ([], True)
-    assert watch.cells() == ["mine", "0", "0", "–", "–", "–", "–", "–"]
-    watched(watch, (10, 5, {"metrics": TOLD}), (0, 7, {}))
-    assert watch.cells() == ["mine", "2", "10", "2,000", "90", "7", "1 s", "92.0%"]
-    assert watch.asked == "mine: recall 92.0% so far, 95% is asked for"
+    assert cells(watch) == ["mine", "0", "0", "–", "–", "–", "–", "–"]
+    watched(watch, (10, 5, {"metrics": METRICS}), (0, 7, {}))
+    assert cells(watch) == ["mine", "2", "10", "2,000", "90", "7", "1 s", "92.0%"]
+    assert target_text(watch) == "mine: recall 92.0% so far, the target is 95%"
 
 
 def test_quick_bench_has_every_figure_and_promises_nothing():
@@ -194,11 +194,14 @@ def test_quick_bench_has_every_figure_and_promises_nothing():
 
 
 def test_missed_floor_exits_with_1(monkeypatch):
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Measurement
     from slackwater_lab.benches import core as core_bench
 
-    lines = [Line("fast", 9.0, "rows/s", floor=5.0), Line("slow", 3.0, "s", ceiling=2.0)]
-    case = core_bench.Case("one", lambda setting: iter(lines))
+    lines = [
+        Measurement("fast", 9.0, "rows/s", floor=5.0),
+        Measurement("slow", 3.0, "s", ceiling=2.0),
+    ]
+    case = core_bench.CoreBenchmark("one", lambda options: iter(lines))
     monkeypatch.setattr(core_bench, "CASES", (case,))
     result = run("bench", "core", "--json")
     assert result.exit_code == 1

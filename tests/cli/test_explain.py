@@ -23,7 +23,7 @@ def test_a_join_in_words(tmp_path):
         "A join of 2 streams, a, b",
         "an event finds partners for 1 second",
         "Equal keys: a and b by k.",
-        "compiled to native code; a part is tried as soon as its streams are there: "
+        "compiled to native code; a part is tested as soon as its streams have an event: "
         "abs(a.v - b.v) < 1 (a and b)",
         "a hash table by key (k)",
         "4 shards: a, b by k.",
@@ -54,7 +54,7 @@ def test_streams_that_no_key_ties_are_copied(tmp_path):
     [
         ("window", None, ["for each k: n = count(), most = max(v)", "2 s long, ending each 1 s"]),
         ("window", '[window]\nrange = 9\nselect = {n = "count()"}', ["1 shard: there are no gr"]),
-        ("aggregate", None, ["Each window is told 200 ms after its end", "guessed (ours)"]),
+        ("aggregate", None, ["Each window is emitted 200 ms after its end", "estimated (ours)"]),
         ("aggregate", None, ["the exact value follows", "May change: compensate, confidence"]),
         ("join", '[join]\non = "k"\nretention = "5 s"', ["window for 5 s (retention)", "K is 0"]),
         ("join", '[join]\non = "k"\ngoal = "max-slack"', ["K is the largest delay so far"]),
@@ -82,12 +82,13 @@ def test_what_an_event_takes_beside_its_row_is_what_the_engine_says(tmp_path):
     from slackwater.engine.join import JoinEngine
     from slackwater.jobs.job import read_job
     from slackwater.jobs.recordings import of_job
-    from slackwater.jobs.state_estimate import kept
+    from slackwater.jobs.state_estimate import estimate_state
 
     job = read_job(write_job(tmp_path, asked='[join]\non = "k"\nwhere = "a.v < b.v"'))
     schemas = {name: table.schema for name, table in of_job(job).tables.items()}
     log = JoinEngine(job.query, schemas).log
-    assert kept(job, [1, 1], {}, None)[0].bookkeeping == log.bytes_per_event + 16
+    state = estimate_state(job, [1, 1], {}, None)[0]
+    assert state.bookkeeping == log.bytes_per_event + 16
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_examples_are_commands_that_exist(command):
         found.make_context("x", words, parent=context)
 
 
-def test_the_version_is_told():
+def test_the_version_is_printed():
     result = slackwater("--version")
     assert result.exit_code == 0
     assert re.fullmatch(r"slackwater \d+\.\d+\.\d+\S*\n", result.stdout)
@@ -83,6 +83,22 @@ def test_what_is_unknown_gets_a_suggestion(arguments, message):
     result = slackwater(*arguments, env=SIZE)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("name", ["lab", "bench"])
+def test_without_the_lab_its_commands_name_the_package_to_install(name):
+    code = (
+        "import importlib.metadata as metadata; metadata.entry_points = lambda **_: (); "
+        f"import sys; sys.argv[1:] = ['{name}', 'list']; from slackwater.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"slackwater: the command {name} needs slackwater-lab: pip install slackwater-lab\n"
+    )
 
 
 def test_no_color_is_respected(tmp_path):
@@ -115,15 +131,15 @@ def test_a_bar_shows_only_what_takes_long(monkeypatch):
 
 
 def test_steps_are_gone_through_in_order():
-    told = []
+    shown = []
     assert list(console.progress([("a", 1), ("b", 2)], "x", quiet=True)) == [1, 2]
-    with console.bar("x", quiet=True) as tell:
-        told.append(tell("a", 0, 1))
-    assert told == [None]
+    with console.bar("x", quiet=True) as show:
+        shown.append(show("a", 0, 1))
+    assert shown == [None]
 
 
 def test_shares_are_rounded_down():
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Measurement
 
     shares = {0.57: "57.00%", 0.999999: "99.99%", 1.0: "100.00%"}
-    assert {value: console.shown(Line("x", value, "share")) for value in shares} == shares
+    assert {value: console.shown(Measurement("x", value, "share")) for value in shares} == shares

@@ -10,7 +10,7 @@ import pytest
 
 import slackwater as sw
 from recorded import figures, slackwater, tables, write_job
-from slackwater.cli.goal_option import asked
+from slackwater.cli.goal_option import given_goal
 from slackwater.jobs.toml_table import JobFileError
 
 
@@ -78,12 +78,15 @@ def test_a_bad_request_exits_with_2_and_says_why(tmp_path, options, message):
 
 
 def test_goals_are_those_of_a_job_file():
-    assert asked("latency=200 ms, every=500", None, None) == {"latency": "200 ms", "every": 500}
-    assert asked("synchronize=false", None, None) == {"synchronize": False}
-    assert asked(None, None, "250") == {"slack": 250}
-    assert asked(None, None, None) is None
+    assert given_goal("latency=200 ms, every=500", None, None) == {
+        "latency": "200 ms",
+        "every": 500,
+    }
+    assert given_goal("synchronize=false", None, None) == {"synchronize": False}
+    assert given_goal(None, None, "250") == {"slack": 250}
+    assert given_goal(None, None, None) is None
     with pytest.raises(JobFileError, match="got several"):
-        asked("max-slack", 0.9, None)
+        given_goal("max-slack", 0.9, None)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "jsonl"])

@@ -641,7 +641,7 @@ def test_a_job_can_be_one_sql_file(tmp_path):
     ("old", "new", "message"),
     [
         ("WITH SLACK", "WITH SLAK", "did you mean SLACK?"),
-        ("FROM JSON 'b'", "FROM JSON 'c'", "path must be a file or directory that is there"),
+        ("FROM JSON 'b'", "FROM JSON 'c'", "path must be a file or directory that exists"),
         ("CREATE STREAM b", "CREATE STREAM c", "there is no stream c; the text has a, b"),
         (
             "CREATE STREAM b (ts BIGINT, k BIGINT, x DOUBLE) FROM JSON 'b';",

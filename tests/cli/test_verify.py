@@ -278,7 +278,7 @@ def test_a_window_needs_its_keys_in_the_output(tmp_path):
     write(replayed(job).select(["k", "n"]), tmp_path / "out")
     result = slackwater("verify", job)
     assert result.exit_code == 2
-    assert "the output must have result_ts as it is, got k, n" in result.stderr
+    assert "the output must have result_ts unchanged, got k, n" in result.stderr
 
 
 @pytest.mark.spark

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from slackwater.cli import app
 from slackwater.cli.dashboard_server import beside, serving
-from slackwater.cli.demo import End
 from slackwater.cli.run import _control
-from slackwater.cli.watch import Watch
 from slackwater.dashboard.control import CommandFiles
 from slackwater.dashboard.history import History
+from slackwater.jobs.demo_run import FlushAtEnd
+from slackwater.jobs.watch import QueryWatch
 from synthetic_run import join_lines
 
 
@@ -115,8 +115,8 @@ def test_a_job_can_be_commanded_if_it_has_a_directory_and_runs_on(
 
 
 def test_the_demo_flushes_when_all_rows_are_in_and_ends_when_nothing_waits(tmp_path):
-    watch, files = Watch("demo"), CommandFiles(tmp_path)
-    end = End(watch, 10, files)
+    watch, files = QueryWatch("demo"), CommandFiles(tmp_path)
+    end = FlushAtEnd(watch, 10, lambda: files.write({"flush": True}))
     assert not end()
     watch.metrics = {"arrivals": 9, "buffered": 4}
     assert not end()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recorded import slackwater
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater_lab.benches import resident_memory as memory
 from slackwater_lab.benches import steady as steady_bench
 from slackwater_lab.benches.endless import PART, endless
@@ -18,7 +18,7 @@ from slackwater_lab.benches.steady import figure as steady_figure
 from slackwater_lab.benches.steady import lines as steady_lines
 
 
-def by_name(lines) -> dict[str, Line]:
+def by_name(lines) -> dict[str, Measurement]:
     return {line.name: line for line in lines}
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from slackwater.jobs.figures import Line
-from slackwater_lab.benches.spark import Setting
+from slackwater.jobs.measurement import Measurement
+from slackwater_lab.benches.spark import SparkOptions
 from slackwater_lab.peers import job as peer_job
 from slackwater_lab.peers.bench import skipped
 from slackwater_lab.peers.job import Job, PeerError, run
@@ -17,7 +17,7 @@ SCRIPTS = Path(peer_job.__file__).parent
 
 
 def load(tmp_path, streams="ab", window_ms=300):
-    data = Setting(1, True, tmp_path).files("data", streams, 400, 100, 100, 3)
+    data = SparkOptions(1, True, tmp_path).files("data", streams, 400, 100, 100, 3)
     return Load("data", data, tuple(streams), window_ms, 1_000, count=True)
 
 
@@ -87,14 +87,14 @@ def test_the_chart_shows_what_is_there():
     from slackwater_lab.peers.chart import draw
 
     lines = [
-        Line("two-way: slackwater", 1000.0, "rows/s"),
-        Line("two-way: flink", 10.0, "rows/s"),
-        Line("three-way: slackwater", 2000.0, "rows/s"),
-        Line("three-way: flink", 20.0, "rows/s"),
-        Line("recall: delay that is set", 2200, "ms"),
-        Line("recall: flink", 0.5, "share"),
-        Line("recall: slackwater, 0.95 asked for", 0.97, "share"),
-        Line("recall: mean delay it chose", 4100, "ms"),
+        Measurement("two-way: slackwater", 1000.0, "rows/s"),
+        Measurement("two-way: flink", 10.0, "rows/s"),
+        Measurement("three-way: slackwater", 2000.0, "rows/s"),
+        Measurement("three-way: flink", 20.0, "rows/s"),
+        Measurement("recall: delay that is set", 2200, "ms"),
+        Measurement("recall: flink", 0.5, "share"),
+        Measurement("recall: slackwater, 0.95 asked for", 0.97, "share"),
+        Measurement("recall: mean delay it chose", 4100, "ms"),
     ]
     two, three, recall = draw(lines).axes
     shown = [[text.get_text() for text in ax.texts] for ax in (two, three, recall)]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.jobs.comparison import matched, relative_error, windows
+from slackwater.jobs.comparison import compare_rows, compare_windows, relative_error
 from slackwater.testing import oracle
 from slackwater.testing.sql_condition import NotSqlError, as_sql
 
@@ -55,7 +55,7 @@ def test_duckdb_and_our_engine_agree(name, monkeypatch):
     first, second = both(query, streams(), monkeypatch)
     assert first.column_names == second.column_names
     assert first.num_rows > 0
-    counts = matched(first, second, weight="n" if name == "counted" else None)
+    counts = compare_rows(first, second, weight="n" if name == "counted" else None)
     assert (counts.missing, counts.extra, counts.doubled) == (0, 0, 0)
 
 
@@ -114,8 +114,8 @@ ALL = {
 def test_duckdb_and_our_engine_agree_on_windows(options, monkeypatch):
     query = sw.window(sw.Stream("a", ts="ts"), select=ALL, **options)
     first, second = both(query, {"a": streams(rows=200)["a"]}, monkeypatch)
-    compared = windows(first, second, ["result_ts", *query.by], list(ALL))
-    assert (compared.matched.missing, compared.matched.extra, compared.wrong.num_rows) == (0, 0, 0)
+    compared = compare_windows(first, second, ["result_ts", *query.by], list(ALL))
+    assert (compared.rows.missing, compared.rows.extra, compared.wrong.num_rows) == (0, 0, 0)
     assert compared.compared == first.num_rows > 0
 
 
@@ -130,8 +130,10 @@ def test_duckdb_and_our_engine_agree_on_aggregates(window, by, monkeypatch):
     first, second = both(query, streams(rows=80), monkeypatch)
     assert first.schema.equals(second.schema)
     keys = ["window_start", *query.group_columns]
-    compared = windows(first, second, keys, ["window_end", *select, "all_observed", "exact"])
-    assert (compared.matched.missing, compared.matched.extra) == (0, 0)
+    compared = compare_windows(
+        first, second, keys, ["window_end", *select, "all_observed", "exact"]
+    )
+    assert (compared.rows.missing, compared.rows.extra) == (0, 0)
     assert compared.wrong.to_pylist() == []
     assert compared.compared == first.num_rows > 0
 
@@ -170,22 +172,22 @@ def test_aggregates_see_all_events_of_each_window():
 def test_rows_are_compared_as_bags():
     true = pa.table({"x": [1, 1, None, 2], "l": [[1], [1], [2], None]})
     found = pa.table({"x": pa.array([1, None, None, 3], pa.int32()), "l": [[1], [2], [2], None]})
-    counts = matched(true, found, late=[False, True, False, False])
+    counts = compare_rows(true, found, late=[False, True, False, False])
     assert (counts.missing, counts.extra, counts.doubled) == (2, 1, 1)
     assert (counts.recall, counts.recall_in_time) == (0.5, 0.5)
     assert counts.examples(1)["extra"] == [{"x": 3, "l": None}]
-    nothing = matched(true.slice(0, 0), true.slice(0, 0))
+    nothing = compare_rows(true.slice(0, 0), true.slice(0, 0))
     assert (nothing.recall, nothing.examples(3)) == (1.0, {})
 
 
 def test_windows_are_compared_by_their_keys():
     true = pa.table({"t": [1, 2, 3], "s": [10.0, 20.0, 30.0], "f": ["x", "y", None]})
     found = pa.table({"t": [1, 2, 2, 4], "s": [10.0 + 1e-12, 1.0, 1.0, 1.0], "f": ["z"] * 4})
-    compared = windows(true, found, ["t"], ["s"])
-    faults = compared.matched
+    compared = compare_windows(true, found, ["t"], ["s"])
+    faults = compared.rows
     assert (faults.missing, faults.extra, faults.doubled) == (1, 1, 1)
     assert (compared.compared, compared.wrong.num_rows, compared.within(0)) == (1, 0, 1.0)
-    assert windows(true, found, ["t"], ["f"]).wrong.to_pylist() == [
+    assert compare_windows(true, found, ["t"], ["f"]).wrong.to_pylist() == [
         {"t": 1, "f": "z", "true f": "x"}
     ]
 

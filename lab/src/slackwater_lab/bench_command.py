@@ -13,7 +13,7 @@ from slackwater.cli.console import Json, Seed, example, need_matplotlib, out, pr
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Measurement
 
 Quick = Annotated[
     bool, typer.Option("--quick", help="Little data, nothing to reach: do the cases work?")
@@ -40,11 +40,11 @@ def core(
     quick: Quick = False,
 ) -> None:
     """Measure the join without Spark; exit with 1 if it is slower than promised."""
-    from slackwater_lab.benches.core import CASES, Setting
+    from slackwater_lab.benches.core import CASES, CoreOptions
 
-    setting = Setting(seed, quick)
+    options = CoreOptions(seed, quick)
     cases = progress([(case.title, case) for case in CASES], "bench core", quiet=json)
-    lines = [line for case in cases for line in case.measure(setting)]
+    lines = [line for case in cases for line in case.measure(options)]
     _finish("bench core", lines, json, seed, quick)
 
 
@@ -55,9 +55,9 @@ def spark(
     quick: Quick = False,
 ) -> None:
     """Measure the join on Spark beside Spark's own; takes about ten minutes."""
-    from slackwater_lab.benches.spark import CASES, Setting
+    from slackwater_lab.benches.spark import CASES, SparkOptions
 
-    _measure("spark", CASES, Setting, json, seed, quick)
+    _measure("spark", CASES, SparkOptions, json, seed, quick)
 
 
 @app.command(epilog=example("slackwater bench overload --quick"))
@@ -75,13 +75,13 @@ def overload(
 @app.command(epilog=example("slackwater bench peers", "slackwater bench peers --out results"))
 def peers(json: Json = False, seed: Seed = 1, quick: Quick = False, out: Out = None) -> None:
     """Measure beside Flink, Pathway, DuckDB and Polars; takes about ten minutes."""
-    from slackwater_lab.benches.spark import Setting
+    from slackwater_lab.benches.spark import SparkOptions
     from slackwater_lab.peers.bench import CASES, skipped
 
     _can_draw(out)
     for message in skipped():
         typer.echo(message, err=True)
-    lines = _lines("peers", CASES, Setting, json, seed, quick)
+    lines = _lines("peers", CASES, SparkOptions, json, seed, quick)
     if out is not None:
         from slackwater_lab.peers.chart import draw
 
@@ -149,7 +149,7 @@ def _measure(
 
 def _lines(
     name: str, benchmarks: Sequence[Any], setting: Any, json: bool, seed: int, quick: bool
-) -> list[Line]:
+) -> list[Measurement]:
     """Run benchmarks that need a folder for their files."""
     from tempfile import TemporaryDirectory
 
@@ -159,9 +159,9 @@ def _lines(
         return [line for case in cases for line in case.measure(chosen)]
 
 
-def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: bool) -> None:
+def _finish(command: str, lines: Sequence[Measurement], json: bool, seed: int, quick: bool) -> None:
     """Show the figures; fail if one of them is not as promised."""
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
 
     if json:
         print_json(sheet(f"{command} --quick" if quick else command, seed, lines))
@@ -171,11 +171,11 @@ def _finish(command: str, lines: Sequence[Line], json: bool, seed: int, quick: b
         raise typer.Exit(1)
 
 
-def _print_table(lines: Sequence[Line]) -> None:
+def _print_table(lines: Sequence[Measurement]) -> None:
     from rich import box
     from rich.table import Table
 
-    from slackwater.jobs.figures import amount
+    from slackwater.jobs.measurement import amount
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("figure")

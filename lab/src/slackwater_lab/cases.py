@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from slackwater_lab.experiment import Cell, Column, Setting, Table
-from slackwater_lab.measure import Job, Outcome
+from slackwater_lab.measure import GoalRun, Job
 from slackwater_lab.plots import Panel, panels, wrapped
 
-Outcomes = Sequence[Outcome]
+GoalRuns = Sequence[GoalRun]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Measure:
 
     name: str
     unit: str
-    of: Callable[[Outcomes, float], float]
+    of: Callable[[GoalRuns, float], float]
     log: bool = False
 
     @property
@@ -45,19 +45,19 @@ class Measure:
         return f"{self.name} [{self.unit}]" if self.unit not in ("", "share") else self.name
 
 
-def phi(outcomes: Outcomes, gamma: float) -> float:
+def phi(runs: GoalRuns, gamma: float) -> float:
     """Φ(Γ): the share of all measurements that are not below Γ."""
-    recalls = np.concatenate([outcome.recalls for outcome in outcomes])
+    recalls = np.concatenate([run.recalls for run in runs])
     return float(np.mean(recalls >= gamma)) if len(recalls) else 1.0
 
 
-def mean(name: str) -> Callable[[Outcomes, float], float]:
-    """The mean of a number of the outcomes."""
-    return lambda outcomes, _: float(np.mean([getattr(outcome, name) for outcome in outcomes]))
+def mean(name: str) -> Callable[[GoalRuns, float], float]:
+    """The mean of a number of the runs."""
+    return lambda runs, _: float(np.mean([getattr(run, name) for run in runs]))
 
 
 PHI = Measure("Φ(Γ)", "share", phi)
-PHI_99 = Measure("Φ(.99Γ)", "share", lambda outcomes, gamma: phi(outcomes, 0.99 * gamma))
+PHI_99 = Measure("Φ(.99Γ)", "share", lambda runs, gamma: phi(runs, 0.99 * gamma))
 SLACK = Measure("average K", "ms", mean("average_slack"), log=True)
 RECALL = Measure("average γ(P)", "share", mean("average_recall"))
 LATENCY = Measure("average latency", "ms", mean("average_latency"), log=True)

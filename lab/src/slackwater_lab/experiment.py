@@ -2,7 +2,7 @@
 
 >>> table = Table("Speed", ("goal",), (Column("average K", "ms"),), [(("ours",), [50.0])])
 >>> table.lines()
-[Line(name='ours: average K', value=50.0, unit='ms', floor=None, ceiling=None)]
+[Measurement(name='ours: average K', value=50.0, unit='ms', floor=None, ceiling=None)]
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slackwater.jobs.figures import Line, amount
+from slackwater.jobs.measurement import Measurement, amount
 from slackwater.query.goals import Goal, NoSlack, Recall
 from slackwater.query.units import Duration
 from slackwater_lab.datasets import Recorded, dataset, get
-from slackwater_lab.measure import Job, Outcome
+from slackwater_lab.measure import GoalRun, Job
 from slackwater_lab.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Table:
             for labels, cells in self.rows
         ]
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Measurement]:
         """The measured numbers."""
         lines = []
         for labels, cells in self.rows:
@@ -68,7 +68,9 @@ class Table:
                 if isinstance(cell, int | float):
                     name = f"{', '.join(filter(None, labels))}: {column.name}"
                     ceiling = most if isinstance(most, int | float) else None
-                    lines.append(Line(name, round(cell, 6), column.unit, column.floor, ceiling))
+                    lines.append(
+                        Measurement(name, round(cell, 6), column.unit, column.floor, ceiling)
+                    )
         return lines
 
 
@@ -95,7 +97,7 @@ class Findings:
     words: list[str] = field(default_factory=list)  # where ours and the paper's differ, and why
     figures: dict[str, Figure] = field(default_factory=dict)  # by the end of their file's name
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[Measurement]:
         """All measured numbers."""
         return [line for table in self.tables for line in table.lines()]
 
@@ -131,7 +133,7 @@ class Setting:
         seed = self.seed if seed is None else seed
         return Job(data, seed, minutes, goal, **{"over": self.over} | options)
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+    def run(self, jobs: Sequence[Job]) -> list[GoalRun]:
         """Run them."""
         return self.sweep.run(jobs)
 

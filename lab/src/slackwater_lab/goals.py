@@ -58,9 +58,9 @@ def _against_best(setting: Setting, title: str, data: Sequence[str]) -> tuple[Ta
     ours = {key: setting.run(group) for key, group in jobs.items()}
     searches = {
         (name, gamma): Search(
-            name, seeds, gamma, phi(outcomes, gamma), int(max(o.largest_delay for o in outcomes))
+            name, seeds, gamma, phi(runs, gamma), int(max(o.largest_delay for o in runs))
         )
-        for (name, gamma), outcomes in ours.items()
+        for (name, gamma), runs in ours.items()
     }
     search_all(setting, list(searches.values()))
     columns = (
@@ -73,10 +73,10 @@ def _against_best(setting: Setting, title: str, data: Sequence[str]) -> tuple[Ta
     )
     rows: list[tuple[tuple[str, ...], list[Cell]]] = []
     curves: Curves = {}
-    for (name, gamma), outcomes in ours.items():
+    for (name, gamma), runs in ours.items():
         best = searches[name, gamma].slack
-        k = mean("average_slack")(outcomes, gamma)
-        cells: list[Cell] = [phi(outcomes, gamma), phi(outcomes, 0.99 * gamma), k, best]
+        k = mean("average_slack")(runs, gamma)
+        cells: list[Cell] = [phi(runs, gamma), phi(runs, 0.99 * gamma), k, best]
         aim = best if name in _BAD_PHASES else 1.25 * best + _GRANULARITY_MS
         cells += [k / best if best else None, aim]
         rows.append(((dataset(name).title, f"{gamma:g}"), cells))
@@ -105,19 +105,19 @@ def _step(setting: Setting) -> Findings:
     rows: list[tuple[tuple[str, ...], list[Cell]]] = []
     grid = []
     for gamma, group in jobs.items():
-        outcomes = setting.run(group)
+        runs = setting.run(group)
         cells: list[Cell] = []
         for begin, end in spans:
             inside = [
                 (made, true)
-                for o in outcomes
+                for o in runs
                 for ts, made, true in zip(o.ts, o.produced, o.true, strict=True)
                 if half + 1000 * begin < ts <= half + 1000 * end
             ]
             true = sum(t for _, t in inside)
             cells.append(sum(m for m, _ in inside) / true if true else None)
         rows.append(((f"{gamma:g}",), cells))
-        o = outcomes[0]
+        o = runs[0]
         near = [i for i, ts in enumerate(o.ts) if abs(ts - half) <= 60_000]
         x = [(o.ts[i] - half) / 1000 for i in near]
         grid.append([

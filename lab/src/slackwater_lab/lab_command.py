@@ -60,8 +60,8 @@ def run(
     ] = None,
 ) -> None:
     """Run an experiment; ours beside the paper's numbers."""
-    from slackwater.jobs.figures import sheet
     from slackwater.jobs.local_spark import local_spark
+    from slackwater.jobs.measurement import sheet
     from slackwater_lab.catalogue import experiment
     from slackwater_lab.datasets import default_folder
     from slackwater_lab.experiment import Setting

@@ -38,7 +38,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GoalRun:
     """Plain numbers; times in ms."""
 
     recall: float  # of the whole run
@@ -57,7 +57,7 @@ class Outcome:
     slacks: list[int] = field(repr=False)  # K at ts
 
 
-def measure(job: Job, folder: Path) -> Outcome:
+def measure(job: Job, folder: Path) -> GoalRun:
     """Run it."""
     query = replace(dataset(job.dataset).query, goal=job.goal)
     batch, true, facts = _data(job.dataset, job.seed, job.minutes, folder, job.in_order)
@@ -75,7 +75,7 @@ def measure(job: Job, folder: Path) -> Outcome:
     waits = not (isinstance(job.goal, NoSlack) and not job.goal.synchronize)
     changes, values = np.array(output.slacks).T
     at = np.searchsorted(changes, series["ts"].to_numpy(), side="right") - 1
-    return Outcome(
+    return GoalRun(
         recall=float(made_n.sum() / facts.true) if facts.true else 1.0,
         average_recall=float(recalls.mean()) if len(recalls) else 1.0,
         average_slack=slack,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from slackwater.jobs.figures import machine
+from slackwater.jobs.measurement import machine
 from slackwater_lab.experiment import Experiment, Findings, Table
 
 

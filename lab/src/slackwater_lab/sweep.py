@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slackwater_lab.datasets import get
-from slackwater_lab.measure import Job, Outcome, measure
+from slackwater_lab.measure import GoalRun, Job, measure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Told = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
-_TYPES = {  # of the fields of an outcome, for Spark and for Arrow
+_TYPES = {  # of the fields of a GoalRun, for Spark and for Arrow
     "float": ("double", pa.float64()),
     "int": ("long", pa.int64()),
     "list[int]": ("array<long>", pa.list_(pa.int64())),
     "list[float]": ("array<double>", pa.list_(pa.float64())),
 }
-_FIELDS = {"number": "int"} | {field.name: str(field.type) for field in fields(Outcome)}
+_FIELDS = {"number": "int"} | {field.name: str(field.type) for field in fields(GoalRun)}
 
 
 class Sweep:
@@ -34,16 +34,16 @@ class Sweep:
         self._spark = spark
         self.folder = folder
         self._tell = tell
-        self._known: dict[Job, Outcome] = {}
+        self._known: dict[Job, GoalRun] = {}
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """The outcomes, in the order of the jobs; what was run before is not run again."""
+    def run(self, jobs: Sequence[Job]) -> list[GoalRun]:
+        """Return the runs, in the order of the jobs; what was run before is not run again."""
         new = [job for job in dict.fromkeys(jobs) if job not in self._known]
         if new:
             self.make(new)
             folder = self.folder
             rows = self._task_each(new, lambda job: asdict(measure(job, folder)), _FIELDS, "runs")
-            self._known |= {new[row.pop("number")]: Outcome(**row) for row in rows}
+            self._known |= {new[row.pop("number")]: GoalRun(**row) for row in rows}
         return [self._known[job] for job in jobs]
 
     def make(self, jobs: Sequence[Job]) -> None:

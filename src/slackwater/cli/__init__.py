@@ -1,4 +1,4 @@
-"""The command line. Commands import what they run: ``slackwater --help`` answers at once."""
+"""The command line. Commands import what they run, so that ``slackwater --help`` is fast."""
 
 from __future__ import annotations
 
@@ -14,9 +14,18 @@ from slackwater.cli.console import EXIT_CODES, example
 from slackwater.errors import SlackwaterError
 from slackwater.jobs.local_spark import FailedError
 
+_LAB_COMMANDS = ("bench", "lab")  # of slackwater-lab, another distribution
+
 
 class _Commands(TyperGroup):
-    """A bad request is told in one line and exits with 2; a query that failed exits with 1."""
+    """A bad request prints one line and exits with 2; a query that failed exits with 1."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name in _LAB_COMMANDS and self.get_command(ctx, name) is None:
+            msg = f"the command {name} needs slackwater-lab: pip install slackwater-lab"
+            raise SlackwaterError(msg)
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -57,11 +66,11 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
 for _command, _examples in _COMMANDS.items():
     app.command(epilog=example(*_examples))(_command)
 for _plugin in sorted(entry_points(group="slackwater.commands"), key=lambda plugin: plugin.name):
-    app.add_typer(_plugin.load(), name=_plugin.name)  # `lab` and `bench`, if slackwater-lab is here
+    app.add_typer(_plugin.load(), name=_plugin.name)  # if slackwater-lab is installed
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(is_given: bool) -> None:
+    if is_given:
         from importlib.metadata import version
 
         typer.echo(f"slackwater {version('slackwater')}")
@@ -77,9 +86,9 @@ def _slackwater(
         ),
     ] = False,
 ) -> None:
-    """Joins over disordered streams, with the result quality you ask for."""
+    """Join disordered streams with a quality target for the results."""
 
 
 def main() -> None:
-    """Run the command that was asked for."""
+    """Run the command line."""
     app(prog_name="slackwater")

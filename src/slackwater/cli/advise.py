@@ -1,4 +1,4 @@
-"""``slackwater advise``: which recall costs how much latency, on streams that were recorded."""
+"""``slackwater advise``: which recall costs how much latency, on recorded streams."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from slackwater.cli.console import (
     Where,
     Window,
     duration,
+    need_matplotlib,
     out,
     print_json,
     progress,
@@ -24,8 +25,7 @@ from slackwater.cli.console import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slackwater.jobs.advise import Advisor, Outcome
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.advise import Advisor, GoalResult
     from slackwater.jobs.recordings import Recording
 
 _CAPTION = (
@@ -54,34 +54,17 @@ def advise(
     json: Json = False,
 ) -> None:
     """Show what recall costs on recorded streams, before you choose a goal."""
-    from slackwater.jobs.advise import Advisor
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.advise import advisor_for, measurements
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import recording_of
-    from slackwater.jobs.toml_table import JobFileError
-    from slackwater.query.goals import Recall
-    from slackwater.query.join import JoinQuery
-    from slackwater.query.window import WindowQuery
 
     _check_plot(plot)
     recording = recording_of(inputs, ts, window, on, where, arrival)
-    query = recording.query
-    if not isinstance(query, JoinQuery):
-        kind = "window" if isinstance(query, WindowQuery) else "aggregate"
-        msg = f"{inputs[0]}: advice is about joins, got a job with [{kind}]"
-        raise JobFileError(msg)
-    asked = query.goal
-    wanted, period = (asked.target, asked.over) if isinstance(asked, Recall) else (0.95, None)
-    advisor = Advisor(
-        query,
-        recording.tables,
-        recording.arrival,
-        wanted if target is None else target,
-        period if over is None else over,
-    )
+    advisor = advisor_for(recording, target, over)
     for step in progress(advisor.steps(), "advise", quiet=json):
         step()
     if json:
-        print_json(sheet("advise", None, _lines(advisor)))
+        print_json(sheet("advise", None, measurements(advisor)))
     else:
         _print(recording, advisor)
     if plot is not None:
@@ -93,82 +76,21 @@ def advise(
 
 
 def _check_plot(plot: Path | None) -> None:
-    from importlib.util import find_spec
-
     from slackwater.errors import SlackwaterError
 
     if plot is None:
         return
-    if find_spec("matplotlib") is None:
-        msg = (
-            "--plot draws with matplotlib, which is not installed: pip install 'slackwater[plots]'"
-        )
-        raise SlackwaterError(msg)
+    need_matplotlib("--plot draws")
     if plot.suffix not in (".png", ".svg", ".pdf"):
         msg = f"--plot must be a file that ends in .png, .svg or .pdf, got {plot}"
         raise SlackwaterError(msg)
-
-
-# ---- what is told
-
-
-def _goals(advisor: Advisor) -> list[tuple[str, float, Outcome]]:
-    """Each goal that chooses its K: its name, its target, what came of it."""
-    from slackwater.jobs.advise import named
-    from slackwater.query.goals import Goal, InputQuantile, MaxSlack, NoSlack
-
-    recalls: list[tuple[Goal, float]] = [(advisor.recall_goal(t), t) for t in advisor.targets]
-    quantiles: list[tuple[Goal, float]] = [(InputQuantile(q), q) for q in advisor.quantiles]
-    fixed: list[tuple[Goal, float]] = [(g, advisor.target) for g in (NoSlack(), MaxSlack())]
-    return [
-        (named(goal, advisor.unit), target, advisor.outcome(goal))
-        for goal, target in recalls + quantiles + fixed
-    ]
-
-
-def _slacks(advisor: Advisor) -> list[tuple[int, str, Outcome]]:
-    """Each fixed slack: its length, of which targets it is the frontier, what came of it."""
-    from slackwater.jobs.advise import frontier_of
-    from slackwater.query.goals import Slack
-
-    best = frontier_of(advisor)
-    return [
-        (slack, ", ".join(f"{t:g}" for t in best.get(slack, ())), advisor.outcome(Slack(slack)))
-        for slack in sorted({*advisor.slacks, *best})
-    ]
-
-
-def _lines(advisor: Advisor) -> list[Line]:
-    from slackwater.jobs.advise import named
-    from slackwater.jobs.figures import Line
-    from slackwater.query.goals import Slack
-
-    rows = _goals(advisor)
-    rows += [
-        (named(Slack(slack), advisor.unit), advisor.target, outcome)
-        for slack, _, outcome in _slacks(advisor)
-    ]
-    lines = [
-        Line("rows", advisor.rows, "rows"),
-        Line("true results", advisor.true, "results"),
-        Line("largest delay", advisor.largest_delay, advisor.unit),
-    ]
-    for name, target, outcome in rows:
-        lines += [
-            Line(f"{name}: recall", round(outcome.recall, 6), "share"),
-            Line(f"{name}: Φ({target:g})", round(outcome.phi(target), 6), "share"),
-            Line(f"{name}: average K", round(outcome.average_slack, 3), advisor.unit),
-            Line(f"{name}: average latency", round(outcome.average_latency, 3), advisor.unit),
-        ]
-    best = [(f"K*({t:g})", advisor.best_slack(t)) for t in advisor.targets]
-    return lines + [Line(name, slack, advisor.unit) for name, slack in best]
 
 
 def _print(recording: Recording, advisor: Advisor) -> None:
     from rich import box
     from rich.table import Table
 
-    from slackwater.jobs.advise import sentence
+    from slackwater.jobs.advise import adaptive_goals, fixed_slacks, sentence
 
     def time(value: float) -> str:
         return duration(value, advisor.unit)
@@ -189,23 +111,23 @@ def _print(recording: Recording, advisor: Advisor) -> None:
     for name in ("\nrecall", "\nΦ", "average\nK", "average\nlatency"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("\nK* of", no_wrap=True)
-    for name, target, outcome in _goals(advisor):
-        is_asked = name == f"Recall({advisor.target:g})"
+    for name, target, result in adaptive_goals(advisor):
+        is_target = name == f"Recall({advisor.target:g})"
         table.add_row(
-            name, *_cells(outcome, target, time), "", style="bold" if is_asked else "",
+            name, *_cells(result, target, time), "", style="bold" if is_target else "",
             end_section=name in (f"Recall({advisor.targets[-1]:g})", "MaxSlack()"),
         )  # fmt: skip
-    for slack, best, outcome in _slacks(advisor):
-        row = f"Slack({time(slack)})", *_cells(outcome, advisor.target, time), best
+    for slack, best, result in fixed_slacks(advisor):
+        row = f"Slack({time(slack)})", *_cells(result, advisor.target, time), best
         table.add_row(*row, style="" if best else "dim")
     console.print(table)
     console.print("\n" + sentence(advisor, time), highlight=False)
 
 
-def _cells(outcome: Outcome, target: float, time: Callable[[float], str]) -> list[str]:
+def _cells(result: GoalResult, target: float, time: Callable[[float], str]) -> list[str]:
     return [
-        f"{outcome.recall:.2%}",
-        f"{outcome.phi(target):.0%}",
-        time(outcome.average_slack),
-        time(outcome.average_latency),
+        f"{result.recall:.2%}",
+        f"{result.phi(target):.0%}",
+        time(result.average_slack),
+        time(result.average_latency),
     ]

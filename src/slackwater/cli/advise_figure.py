@@ -11,7 +11,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from slackwater.jobs.advise import Advisor, Outcome
+from slackwater.jobs.advise import Advisor, GoalResult
 from slackwater.query.goals import InputQuantile, MaxSlack, NoSlack, Slack
 from slackwater.query.units import to_units
 
@@ -23,7 +23,7 @@ _LEAST_LOSS = 1e-4  # the axis ends here: what is better is drawn there
 
 
 def draw(title: str, advisor: Advisor) -> Figure:
-    """Left, what each goal costs and gives; right, the goal in question over time."""
+    """Left, what each goal costs and gives; right, the goal of the target over time."""
     figure = Figure(
         figsize=(11.5, 5.6), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08), dpi=150
     )
@@ -44,15 +44,15 @@ def draw(title: str, advisor: Advisor) -> Figure:
 def _draw_curve(ax: Axes, advisor: Advisor) -> None:
     per_ms = to_units("1 ms", advisor.unit)
 
-    def place(outcomes: Sequence[Outcome]) -> tuple[list[float], list[float]]:
-        x = [max(outcome.average_latency / per_ms, 1.0) for outcome in outcomes]
-        return x, [max(1 - outcome.recall, _LEAST_LOSS) for outcome in outcomes]
+    def place(results: Sequence[GoalResult]) -> tuple[list[float], list[float]]:
+        x = [max(result.average_latency / per_ms, 1.0) for result in results]
+        return x, [max(1 - result.recall, _LEAST_LOSS) for result in results]
 
-    fixed = [advisor.outcome(Slack(slack)) for slack in advisor.slacks]
+    fixed = [advisor.result(Slack(slack)) for slack in advisor.slacks]
     ax.plot(*place(fixed), color=_FIXED, linewidth=1.4, marker="o", markersize=3, zorder=2)
-    ours = [advisor.outcome(advisor.recall_goal(target)) for target in advisor.targets]
-    quantiles = [advisor.outcome(InputQuantile(q)) for q in advisor.quantiles]
-    ends = [advisor.outcome(goal) for goal in (NoSlack(), MaxSlack())]
+    ours = [advisor.result(advisor.recall_goal(target)) for target in advisor.targets]
+    quantiles = [advisor.result(InputQuantile(q)) for q in advisor.quantiles]
+    ends = [advisor.result(goal) for goal in (NoSlack(), MaxSlack())]
     ax.scatter(*place(ours), s=52, color=_OURS, zorder=4)
     ax.scatter(*place(quantiles), s=38, marker="s", color=_QUANTILE, zorder=3)
     ax.scatter(*place(ends), s=38, marker="D", color=_ENDS, zorder=3)
@@ -68,7 +68,7 @@ def _draw_curve(ax: Axes, advisor: Advisor) -> None:
 def _dress_curve(ax: Axes, advisor: Advisor, fixed: tuple[list[float], list[float]]) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
-    worst = max(1 - advisor.outcome(NoSlack()).recall, 1 - advisor.target, 0.02)
+    worst = max(1 - advisor.result(NoSlack()).recall, 1 - advisor.target, 0.02)
     ax.set_ylim(min(1.0, 1.7 * worst), 0.6 * _LEAST_LOSS)  # upside down: better is higher
     ax.yaxis.set_major_locator(FixedLocator([*(1 - level for level in _LEVELS), _LEAST_LOSS]))
     ax.yaxis.set_major_formatter(FuncFormatter(_level_name))
@@ -89,8 +89,8 @@ def _dress_curve(ax: Axes, advisor: Advisor, fixed: tuple[list[float], list[floa
 
 
 def _draw_time(above: Axes, below: Axes, advisor: Advisor) -> None:
-    ours = advisor.outcome(advisor.recall_goal(advisor.target))
-    quantile = advisor.outcome(InputQuantile(advisor.target))
+    ours = advisor.result(advisor.recall_goal(advisor.target))
+    quantile = advisor.result(InputQuantile(advisor.target))
     per_ms = to_units("1 ms", advisor.unit)
     lines = (
         (quantile, _QUANTILE, f"InputQuantile({advisor.target:g})"),
@@ -98,10 +98,10 @@ def _draw_time(above: Axes, below: Axes, advisor: Advisor) -> None:
     )
     start, end = (ours.ts[0], ours.ts[-1]) if len(ours.ts) else (0, 0)
     is_short = end - start < _SHORT_MS * per_ms
-    for outcome, colour, name in lines:
-        x = (outcome.ts - start) / per_ms / (1_000 if is_short else 60_000)
-        above.plot(x, 100 * outcome.recalls, color=colour, linewidth=1.4, label=name)
-        k = np.maximum(outcome.slacks / per_ms, 1.0)
+    for result, colour, name in lines:
+        x = (result.ts - start) / per_ms / (1_000 if is_short else 60_000)
+        above.plot(x, 100 * result.recalls, color=colour, linewidth=1.4, label=name)
+        k = np.maximum(result.slacks / per_ms, 1.0)
         below.step(x, k, where="post", color=colour, linewidth=1.4)
     best = advisor.best_slack(advisor.target) / per_ms
     below.axhline(

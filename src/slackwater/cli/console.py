@@ -1,4 +1,4 @@
-"""What the commands share: options, progress on stderr, results on stdout."""
+"""Parts that commands share: options, progress on stderr, results on stdout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from slackwater.jobs.figures import Line
+    from slackwater.jobs.measurement import Measurement
 
 # ---- options that several commands have
 
@@ -43,7 +43,7 @@ Arrival = Annotated[
 Item = TypeVar("Item")
 _BARS = "▁▂▃▄▅▆▇█"
 EXIT_CODES = "Exit codes: 0 all is well, 1 it failed or is not as promised, 2 a bad request."
-_PATIENCE_S = 1.0  # what takes less needs no progress bar
+_PATIENCE_S = 1.0  # work that takes less has no progress bar
 
 
 def example(*lines: str) -> str:
@@ -52,19 +52,20 @@ def example(*lines: str) -> str:
 
 
 def progress(items: Iterable[tuple[str, Item]], what: str, quiet: bool) -> Iterator[Item]:
-    """Go through (title, item) behind a progress bar that vanishes; not if `quiet` or in a pipe."""
+    """Iterate over the items with a progress bar; not if `quiet` or in a pipe."""
     steps = list(items)
-    with bar(what, quiet) as tell:
+    with bar(what, quiet) as show:
         for done, (title, item) in enumerate(steps):
-            tell(title, done, len(steps))
+            show(title, done, len(steps))
             yield item
 
 
 @contextmanager
 def bar(what: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr that vanishes, after a second; not if `quiet` or in a pipe.
+    """Show a progress bar on stderr after a second; not if `quiet` or in a pipe.
 
-    It is told what is being done, how much is done, and of how much.
+    Yields a function that takes the title of the current step, how many steps are done, and of how
+    many.
     """
     from rich.console import Console
 
@@ -72,14 +73,14 @@ def bar(what: str, quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     with _patient(console, hidden=quiet or not console.is_terminal) as shown:
         task = shown.add_task(what, total=None)
 
-        def tell(title: str, done: int, of: int) -> None:
+        def show(title: str, done: int, of: int) -> None:
             shown.update(task, description=f"{what}: {title}", completed=done, total=of)
 
-        yield tell
+        yield show
 
 
 def _patient(console: Console, hidden: bool) -> Progress:
-    """A progress display that does not flicker for what is done at once."""
+    """Return a progress display that appears only after a second."""
     from rich.console import RenderableType
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -94,7 +95,7 @@ def _patient(console: Console, hidden: bool) -> Progress:
 
 
 def need_matplotlib(what: str) -> None:
-    """Refuse early what cannot be drawn."""
+    """Raise if matplotlib is not installed; before the work, not after it."""
     from importlib.util import find_spec
 
     from slackwater.errors import SlackwaterError
@@ -105,43 +106,43 @@ def need_matplotlib(what: str) -> None:
 
 
 def out() -> Console:
-    """The console for results; plain text in a pipe, colours by NO_COLOR and the terminal."""
+    """Return the console for results: plain text in a pipe; NO_COLOR is respected."""
     from rich.console import Console
 
     return Console()
 
 
-def print_figures(title: str, lines: Sequence[Line]) -> None:
-    """A title, and a table of figures; those that are not as promised say so."""
+def print_measurements(title: str, measurements: Sequence[Measurement]) -> None:
+    """Print a title and a table of measurements; those outside their limits are marked."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE, show_header=False, padding=(0, 1, 0, 0))
     for justify in ("left", "right", "left", "left"):
         table.add_column(justify=justify)
-    for line in lines:
-        unit = "" if line.unit == "share" else line.unit
-        table.add_row(line.name, shown(line), unit, _verdict(line))
+    for one in measurements:
+        unit = "" if one.unit == "share" else one.unit
+        table.add_row(one.name, shown(one), unit, _verdict(one))
     console = out()
     console.print(title, highlight=False)
     console.print(table)
 
 
-def _verdict(line: Line) -> str:
-    if line.ok:
-        return "[green]ok[/]" if line.limit else ""
-    is_share = line.unit == "share" and line.floor is not None
-    limit = f">= {100 * (line.floor or 0):.6g}%" if is_share else line.limit
+def _verdict(measured: Measurement) -> str:
+    if measured.ok:
+        return "[green]ok[/]" if measured.limit else ""
+    is_share = measured.unit == "share" and measured.floor is not None
+    limit = f">= {100 * (measured.floor or 0):.6g}%" if is_share else measured.limit
     return f"[red]should be {limit}[/]"
 
 
-def shown(line: Line) -> str:
-    """The value of a figure, for people."""
-    from slackwater.jobs.figures import amount
+def shown(measured: Measurement) -> str:
+    """Format the value of a measurement."""
+    from slackwater.jobs.measurement import amount
 
-    if line.unit != "share":
-        return amount(line.value)
-    return f"{floor(round(1e4 * line.value, 6)) / 1e4:.2%}"  # no 100% but all
+    if measured.unit != "share":
+        return amount(measured.value)
+    return f"{floor(round(1e4 * measured.value, 6)) / 1e4:.2%}"  # no 100% but all
 
 
 def print_json(data: dict[str, Any]) -> None:
@@ -153,17 +154,17 @@ def print_json(data: dict[str, Any]) -> None:
 
 
 def count(value: float | None) -> str:
-    """A whole number, or a dash."""
+    """Format a whole number; None is a dash."""
     return "–" if value is None else f"{value:,.0f}"
 
 
 def percent(value: float | None) -> str:
-    """A share, or a dash."""
+    """Format a share; None is a dash."""
     return "–" if value is None else f"{value:.1%}"
 
 
 def bars(values: Sequence[float], low: float, high: float) -> str:
-    """A chart in a line.
+    """Draw a chart in one line of text.
 
     >>> bars([0, 1, 2, 7], 0, 7)
     '▁▂▃█'
@@ -173,7 +174,7 @@ def bars(values: Sequence[float], low: float, high: float) -> str:
 
 
 def duration(value: float | None, unit: str = "ms") -> str:
-    """A time, or a dash.
+    """Format a time; None is a dash.
 
     >>> duration(250), duration(2500), duration(2000), duration(2500, "us"), duration(None)
     ('250 ms', '2.5 s', '2 s', '2 ms', '–')

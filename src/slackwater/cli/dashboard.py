@@ -1,4 +1,4 @@
-"""``slackwater dashboard``: a metrics log on a page, as it is or while it grows."""
+"""``slackwater dashboard``: a metrics log on a page, complete or while it grows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ def dashboard(
         bool, typer.Option("--follow", help="Show what is added to the log, too.")
     ] = False,
     host: Annotated[
-        str, typer.Option(help="Where to listen; others than this machine need a token.")
+        str, typer.Option(help="Where to listen; other machines need a token.")
     ] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="8177, or any that is free, by default.")
+        int | None, typer.Option(min=0, max=65535, help="By default 8177, or any free port.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Who knows it may look; made up where it is needed.")
+        str | None,
+        typer.Option(help="The token that a browser must send; generated where one is needed."),
     ] = None,
     control: Annotated[
         Path | None, typer.Option(help="The control directory of the query, to command it.")
@@ -38,7 +39,7 @@ def dashboard(
     json: Json = False,
 ) -> None:
     """Show a recorded run, or one that is under way, on a page."""
-    from slackwater.cli.dashboard_server import serving, until_asked
+    from slackwater.cli.dashboard_server import serving, until_stopped
     from slackwater.dashboard.control import CommandFiles, Control
     from slackwater.dashboard.follow import Follower, LogFile
     from slackwater.dashboard.history import History
@@ -59,7 +60,7 @@ def dashboard(
         is_live=follow,
     )
     followed = Follower(log, history.take) if follow else nullcontext()
-    with served as page, followed, until_asked():
+    with served as page, followed, until_stopped():
         if json:
             queries = [query["name"] for query in history.known()["queries"]]
             print_json({"command": "dashboard", "url": page.url, "queries": queries})
@@ -80,7 +81,7 @@ def _read(log: LogFile, history: History, follow: bool) -> None:
             count += 1
     except OSError as error:
         if follow and isinstance(error, FileNotFoundError):
-            return  # it will be there when the query starts
+            return  # it is created when the query starts
         msg = f"{log.path} cannot be read: {error.strerror}"
         raise DataError(msg) from error
     if log.strange and not count:

@@ -1,4 +1,4 @@
-"""A dashboard beside a command: where it listens, and how long it stays."""
+"""A dashboard beside a command: where it listens, and how long it stays open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from slackwater.dashboard.history import History
     from slackwater.dashboard.server import Dashboard
 
-PORT = 8177  # or any that is free, unless one was asked for
+PORT = 8177  # or any free port, unless one is given
 
 ShowDashboard = Annotated[
     bool, typer.Option("--dashboard", help="Show the run on a page while it goes on.")
@@ -32,7 +32,7 @@ def serving(
     no_control: str | None = None,
     is_live: bool = True,
 ) -> Iterator[Dashboard]:
-    """The page of what `history` knows, until the block ends."""
+    """Serve the page of `history` until the block ends."""
     from slackwater.dashboard.server import LOOPBACK, Content, Dashboard
     from slackwater.errors import QueryError
     from slackwater.metrics.prometheus import exposition
@@ -66,9 +66,9 @@ def beside(
     no_control: str | None = None,
     may_stay: bool = True,
 ) -> Iterator[History | None]:
-    """The page of a run that happens in the block, which hands its lines to the history.
+    """Serve the page of a run that happens in the block and adds its lines to the history.
 
-    When the run is over, the page stays until Ctrl-C if somebody is there to press it.
+    When the run is over, the page stays until Ctrl-C, if stderr is a terminal.
     """
     from slackwater.dashboard.history import History
 
@@ -80,16 +80,16 @@ def beside(
         typer.echo(f"dashboard: {dashboard.url}", err=True)
         yield history
         if may_stay and sys.stderr.isatty():
-            with until_asked():
+            with until_stopped():
                 typer.echo(f"dashboard: stays at {dashboard.url} until Ctrl-C", err=True)
 
 
 @contextmanager
-def until_asked() -> Iterator[None]:
-    """Stay until Ctrl-C or SIGTERM, which may come as soon as the block says that it can."""
-    from slackwater.cli.watch import asking
+def until_stopped() -> Iterator[None]:
+    """Run the block, then wait for Ctrl-C or SIGTERM; a signal may come during the block."""
+    from slackwater.jobs.watch import stop_signals
 
-    with asking() as asked:
+    with stop_signals() as stop:
         yield
-        while not asked.wait(0.2):
+        while not stop.wait(0.2):
             pass

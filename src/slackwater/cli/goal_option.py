@@ -1,4 +1,4 @@
-"""A goal on the command line: ``--goal "recall=0.95, over=30 s"``, in the words of a job file.
+"""A goal on the command line: ``--goal "recall=0.95, over=30 s"``, as in a job file.
 
 >>> parsed("recall=0.95, over=30 s")
 {'recall': 0.95, 'over': '30 s'}
@@ -31,21 +31,21 @@ SlackShort = Annotated[
 ]
 
 
-def asked(goal: str | None, recall: float | None, slack: str | None) -> Any:
-    """What a job file would say; None: nothing was asked."""
-    ways = [
+def given_goal(goal: str | None, recall: float | None, slack: str | None) -> Any:
+    """Return the goal as a job file has it; None if no option was given."""
+    given = [
         *([] if goal is None else [parsed(goal)]),
         *([] if recall is None else [{"recall": recall}]),
         *([] if slack is None else [parsed(f"slack={slack}")]),
     ]
-    if len(ways) > 1:
+    if len(given) > 1:
         msg = "give one of --goal, --recall and --slack, got several"
         raise JobFileError(msg)
-    return ways[0] if ways else None
+    return given[0] if given else None
 
 
 def parsed(text: str) -> Any:
-    """The goal as a job file would have it."""
+    """Parse a goal into the value that a job file has."""
     if "=" not in text:
         return text.strip()
     pairs = [part.partition("=") for part in text.split(",")]

@@ -1,9 +1,9 @@
-"""``slackwater replay``: a query over recorded streams, in this process."""
+"""``slackwater replay``: run a query over recorded streams, in this process."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,30 +17,16 @@ from slackwater.cli.console import (
     Window,
     bar,
     out,
-    print_figures,
     print_json,
+    print_measurements,
 )
 from slackwater.cli.dashboard_server import ShowDashboard
-from slackwater.cli.goal_option import GoalText, RecallShort, SlackShort, asked
+from slackwater.cli.goal_option import GoalText, RecallShort, SlackShort, given_goal
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from slackwater.engine.replay import Run
-    from slackwater.jobs.figures import Line
     from slackwater.jobs.recordings import Recording
-    from slackwater.metrics.counters import Metrics
-    from slackwater.query.units import Duration
 
 _STEPS = ("reading the streams", "replaying them", "comparing with the truth", "writing")
-
-
-class Replayed(NamedTuple):
-    """What came of a replay."""
-
-    results: pa.Table
-    lines: list[Line]
-    truth: str  # who computed it
 
 
 def replay(
@@ -76,136 +62,62 @@ def replay(
     json: Json = False,
 ) -> None:
     """Run a query over recorded streams in this process, without Spark."""
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import recording_of
+    from slackwater.jobs.replay import goal_text, measure, with_goal
+    from slackwater.jobs.replay import replay as replayed
     from slackwater.jobs.result_file import check_suffix, write
 
     if target is not None:
         check_suffix(target)
-    wanted = asked(goal, recall, slack)
-    with bar("replay", quiet=json) as tell:
-        tell(_STEPS[0], 0, len(_STEPS))
+    given = given_goal(goal, recall, slack)
+    with bar("replay", quiet=json) as show_step:
+        show_step(_STEPS[0], 0, len(_STEPS))
         recording = recording_of(inputs, ts, window, on, where, arrival)
-        if wanted is not None:
-            recording = _with_goal(recording, wanted)
-        tell(_STEPS[1], 1, len(_STEPS))
-        run = _run(recording)
-        tell(_STEPS[2], 2, len(_STEPS))
-        done = _measured(recording, run, over)
-        tell(_STEPS[3], 3, len(_STEPS))
+        if given is not None:
+            recording = with_goal(recording, given)
+        show_step(_STEPS[1], 1, len(_STEPS))
+        run = replayed(recording)
+        show_step(_STEPS[2], 2, len(_STEPS))
+        result = measure(recording, run, over)
+        show_step(_STEPS[3], 3, len(_STEPS))
         if target is not None:
-            write(done.results, target)
+            write(result.results, target)
     if json:
-        print_json(sheet("replay", None, done.lines) | {"oracle": done.truth})
+        print_json(sheet("replay", None, result.measurements) | {"oracle": result.oracle})
     else:
-        print_figures(f"{recording.title}, {_told(recording.query.goal)}", done.lines)
-        out().print(f"The truth is by {done.truth}.", highlight=False)
+        title = f"{recording.title}, {goal_text(recording.query.goal)}"
+        print_measurements(title, result.measurements)
+        out().print(f"The truth is by {result.oracle}.", highlight=False)
     if target is not None:
         typer.echo(f"written: {target}", err=True)
     if dashboard or metrics is not None:
-        from slackwater.cli.paced_replay import play
-
-        play(recording, dashboard, metrics, speed, may_stay=not json)
+        _show_progress(recording, dashboard, metrics, speed, may_stay=not json)
 
 
-def _with_goal(recording: Recording, wanted: Any) -> Recording:
-    from dataclasses import replace
+def _show_progress(
+    recording: Recording, on_page: bool, log: Path | None, speed: float | None, may_stay: bool
+) -> None:
+    """Replay once more, with progress lines on a page, in a log, or both."""
+    from contextlib import ExitStack
+    from queue import SimpleQueue
 
-    from slackwater.jobs.goal import goal_of
-    from slackwater.jobs.toml_table import Table
+    from slackwater.cli.dashboard_server import beside
+    from slackwater.dashboard.control import Control
+    from slackwater.jobs.replay import metrics_log, progress_lines
 
-    query = recording.query
-    table = Table("the command line:", {"goal": wanted})
-    made = goal_of(table, query.unit)
-    return recording._replace(query=table.checked(lambda: replace(query, goal=made)))
+    queue: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    control = None if speed is None else Control(queue.put, recording.title)
+    no_control = "A replay at full speed takes no commands; give it a --speed."
+    with ExitStack() as stack:
+        receivers = [stack.enter_context(metrics_log(log))] if log is not None else []
+        shown = beside(on_page, control, no_control, may_stay=may_stay)
+        history = stack.enter_context(shown)
+        receivers += [] if history is None else [history.take]
 
+        def commands() -> list[dict[str, Any]]:
+            return [queue.get() for _ in range(queue.qsize())]  # only this thread takes
 
-def _told(goal: Any) -> str:
-    """The goal with the options that are not as usual."""
-    from dataclasses import MISSING, fields
-
-    given = [
-        str(getattr(goal, f.name)) if f.default is MISSING else f"{f.name}={getattr(goal, f.name)}"
-        for f in fields(goal)
-        if getattr(goal, f.name) != f.default
-    ]
-    return f"{type(goal).__name__}({', '.join(given)})"
-
-
-def _run(recording: Recording) -> Any:
-    query: Any = recording.query  # one that needs an arrival says so itself
-    return query.replay(recording.tables, recording.arrival)
-
-
-# ---- how good it was
-
-
-def _measured(recording: Recording, run: Any, over: Duration | None) -> Replayed:
-    from slackwater.jobs.job import Sink
-    from slackwater.jobs.sink_files import columns_of
-    from slackwater.jobs.verify import judge
-    from slackwater.query.join import JoinQuery
-    from slackwater.testing.oracle import EMBEDDED, exact
-
-    query = recording.query
-    if isinstance(query, JoinQuery):
-        lines = _of_join(run, over)
-        truth = EMBEDDED
-    else:
-        true = exact(query, recording.tables)
-        columns = columns_of(Sink("parquet", None, {}, (), ()), true.table, marks_late=False)
-        lines, truth = judge(query, true, columns, run.results).lines, true.oracle
-    return Replayed(run.results, [*lines, *_accounting(run.metrics)], truth)
-
-
-def _of_join(run: Run, over: Duration | None) -> list[Line]:
-    """Recall, K and latency against the full join."""
-    from slackwater.jobs.advise import fitting_period
-    from slackwater.jobs.figures import Line
-    from slackwater.query.goals import Recall
-
-    query, goal = run.query, run.query.goal
-    slacks = run.output.slacks
-    span = run.output.top - slacks[0][0] if slacks else 0
-    gamma, period = 0.95, over or fitting_period(span, query.unit)
-    if isinstance(goal, Recall):
-        gamma, period = goal.target, over or goal.over
-    report = run.report(gamma, period)
-    lines = [
-        Line("results", report.produced, "results"),
-        Line("true results", report.true, "results"),
-        Line("recall", round(report.recall, 6), "share"),
-    ]
-    if report.measurements.num_rows:
-        lines.append(Line(f"Φ({gamma:g}) over {period}", round(report.phi, 6), "share"))
-    if report.precision is not None and report.precision < 1:
-        lines.append(Line("precision", round(report.precision, 6), "share"))
-    lines += [
-        Line("average K", round(report.average_slack, 3), query.unit),
-        Line("average latency", round(report.average_latency, 3), query.unit),
-        Line("95 % latency", round(report.latency_95, 3), query.unit),
-    ]
-    if report.average_wait is not None:
-        lines.append(Line("average wait", round(report.average_wait, 3), query.unit))
-    lines.append(Line("results lost", run.metrics.lost, "results"))
-    if run.metrics.lost_unknown:
-        lines.append(Line("events of unknown loss", run.metrics.lost_unknown, "events"))
-    return lines
-
-
-def _accounting(metrics: Metrics) -> list[Line]:
-    """Every row has one fate."""
-    from slackwater.jobs.figures import Line
-
-    fates = {
-        "in order": metrics.in_order,
-        "late, kept": metrics.late_kept,
-        "late, dropped": metrics.late_dropped,
-        "waiting": metrics.buffered,
-        "shed": metrics.shed,
-    }
-    lines = [Line("rows in", metrics.arrivals, "rows")]
-    lines += [Line(f"  {name}", n, "rows") for name, n in fates.items()]
-    lines += [Line(f"  rejected: {why}", n, "rows") for why, n in metrics.rejected.items()]
-    total = sum(fates.values()) + sum(metrics.rejected.values())
-    return [*lines, Line("rows without a fate", metrics.arrivals - total, "rows", ceiling=0)]
+        for line in progress_lines(recording, speed, None if control is None else commands):
+            for receive in receivers:
+                receive(line)

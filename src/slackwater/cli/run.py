@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import JobArgument, Json, out, print_figures, print_json
+from slackwater.cli.console import JobArgument, Json, out, print_json, print_measurements
 from slackwater.cli.dashboard_server import ShowDashboard
 
 if TYPE_CHECKING:
-    from slackwater.cli.watch import Watch
     from slackwater.dashboard.control import Control
-    from slackwater.jobs.figures import Line
     from slackwater.jobs.job import JobFile
-    from slackwater.spark.listener import MetricsLog
+    from slackwater.jobs.watch import QueryWatch
 
 
 def run(
@@ -27,36 +25,29 @@ def run(
 ) -> None:
     """Run a join of your own on Spark, as a TOML file describes it."""
     from slackwater.cli.dashboard_server import beside
-    from slackwater.cli.watch import Screen, Watch, follow
-    from slackwater.jobs.checkpoint import Checkpoint
+    from slackwater.cli.screen import Screen
     from slackwater.jobs.job import read_job
     from slackwater.jobs.local_spark import local_spark
-    from slackwater.jobs.plan import Planner, known_before, settings
-    from slackwater.spark.listener import Lines
+    from slackwater.jobs.run import JobRun
+    from slackwater.jobs.watch import QueryWatch
 
     job = read_job(file)
-    checkpoint = Checkpoint(job.checkpoint, job.file)
-    checkpoint.check(known_before(job))
-    chosen = settings(job, checkpoint.saved)
-    control = _control(job)
-    with beside(dashboard and not check, *control, may_stay=not json) as history:
+    job_run = JobRun(job)
+    watch = QueryWatch(job.name, job.query.unit)
+    with beside(dashboard and not check, *_control(job), may_stay=not json) as history:
         with Screen(quiet=json) as screen:
             screen.doing("starting Spark")
-            with local_spark(job.name, job.cores, chosen, may_print=not json) as spark:
-                planner = Planner(job, spark)
-                fingerprint = planner.fingerprint()
-                checkpoint.check(fingerprint)
-                joined = planner.joined(may_write=not check)
-                if not check:
-                    watch = Watch(job.name, job.query.unit)
-                    # each has lines of its own: the watch takes them apart
-                    can_be_told = control[0] is not None
-                    shown = [Lines(history.take, job.query, can_be_told)] if history else []
-                    listeners = [Lines(watch.take, job.query), *_metrics_log(job), *shown]
-                    checkpoint.claim(fingerprint)
-                    screen.follow(watch)
-                    screen.doing("running; Ctrl-C stops it")
-                    stopped = follow(spark, lambda: planner.start(joined), watch, listeners)
+            with local_spark(job.name, job.cores, job_run.settings, may_print=not json) as spark:
+                if check:
+                    job_run.check(spark)
+                else:
+
+                    def show() -> None:
+                        screen.follow(watch)
+                        screen.doing("running; Ctrl-C stops it")
+
+                    receivers = [] if history is None else [history.take]
+                    stopped = job_run.run(spark, watch, receivers, show)
         if check:
             _print_check(job, json)
         else:
@@ -64,7 +55,7 @@ def run(
 
 
 def _control(job: JobFile) -> tuple[Control | None, str]:
-    """How the job can be commanded, or why it cannot."""
+    """Return how the page can command the job, or why it cannot."""
     from slackwater.dashboard.control import CommandFiles, Control
 
     directory = job.options.get("control")
@@ -78,24 +69,11 @@ def _control(job: JobFile) -> tuple[Control | None, str]:
     return Control(CommandFiles(directory).set, job.name), ""
 
 
-def _metrics_log(job: JobFile) -> list[MetricsLog]:
-    from slackwater.jobs.toml_table import JobFileError
-    from slackwater.spark.listener import MetricsLog
-
-    if job.metrics is None:
-        return []
-    try:
-        return [MetricsLog(job.metrics, job.query, control="control" in job.options)]
-    except OSError as error:
-        msg = f"{job.file}: [job] metrics {job.metrics} cannot be written: {error.strerror}"
-        raise JobFileError(msg) from error
-
-
-# ---- what is told at the end
+# ---- at the end
 
 
 def _print_check(job: JobFile, json: bool) -> None:
-    from slackwater.jobs.figures import sheet
+    from slackwater.jobs.measurement import sheet
 
     if json:
         print_json(sheet("run --check", None, []))
@@ -104,42 +82,12 @@ def _print_check(job: JobFile, json: bool) -> None:
     out().print(f"{job.file} is ready to run: {read} into {job.sink.format}.", highlight=False)
 
 
-def _print_summary(watch: Watch, stopped: bool, json: bool) -> None:
-    from slackwater.jobs.figures import sheet
+def _print_summary(watch: QueryWatch, stopped: bool, json: bool) -> None:
+    from slackwater.jobs.measurement import sheet
+    from slackwater.jobs.run import summary
 
-    lines = _figures(watch)
     if json:
-        print_json(sheet("run", None, lines))
+        print_json(sheet("run", None, summary(watch)))
         return
     how = "was stopped" if stopped else "has taken all there was"
-    print_figures(f"{watch.title} {how}: {len(watch.lines)} micro-batches", lines)
-
-
-def _figures(watch: Watch) -> list[Line]:
-    """The figures of this run and, from the metrics, those since the first start."""
-    from slackwater.jobs.figures import Line
-
-    told = watch.metrics
-    lines = [
-        Line("micro-batches", len(watch.lines), "batches"),
-        Line("rows in", watch.rows, "rows"),
-    ]
-    if watch.rows_per_s is not None:
-        lines.append(Line("speed", round(watch.rows_per_s), "rows/s"))
-    if told is None:
-        return lines
-    lines += [
-        Line("rows since the first start", told["arrivals"], "rows"),
-        Line("results", told["produced"], "results"),
-        Line("results lost", told["lost"], "results"),
-        Line("late events", told["late_kept"] + told["late_dropped"], "events"),
-        Line("events of unknown loss", told["lost_unknown"], "events"),
-        Line("rejected rows", sum(told["rejected"].values()), "rows"),
-        Line("events waiting", told["buffered"], "events"),
-        Line("K", told["slack"], watch.unit),
-    ]
-    if told["recall"] is not None:
-        lines.append(Line("recall", round(told["recall"], 4), "share"))
-    if told["target"] is not None:
-        lines.append(Line("target", told["target"], "share"))
-    return lines
+    print_measurements(f"{watch.title} {how}: {len(watch.lines)} micro-batches", summary(watch))

@@ -1,8 +1,7 @@
-"""Which recall costs how much latency, on recorded streams: several goals, and every fixed slack.
+"""Measure what each recall costs in latency on recorded streams: several goals, and fixed slacks.
 
-Each goal replays the whole recording, counting results without making them. The frontier is what a
-fixed slack gives; K* of a target is the smallest fixed slack that, in hindsight, holds it as often
-as `Recall` does (DESIGN 5).
+Each goal replays the whole recording, counting results without making them. K* of a target is the
+smallest fixed slack that, in hindsight, holds it as often as `Recall` does (DESIGN 5).
 """
 
 from __future__ import annotations
@@ -18,6 +17,10 @@ from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.report import average_slack, columns, recall_series, truth
 from slackwater.errors import DataError, QueryError
+from slackwater.jobs.explain import text_of
+from slackwater.jobs.measurement import Measurement
+from slackwater.jobs.recordings import Recording
+from slackwater.jobs.toml_table import JobFileError
 from slackwater.kernels.records import F64, I64
 from slackwater.query.goals import Goal, InputQuantile, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery
@@ -33,12 +36,12 @@ _EVERY = "1 second"
 _STEPS = (1, 2, 5)  # of fixed slacks, times powers of ten
 _CLOSE = 20  # K* is exact to one part in so many, or to the granularity
 
-Step = tuple[str, Callable[[], Any]]  # what it is called, what it does
+Step = tuple[str, Callable[[], Any]]  # its title, and the work
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a goal; times in the query's unit."""
+class GoalResult:
+    """What a goal achieved on the recording; times in the query's unit."""
 
     goal: Goal
     recall: float  # over the whole recording
@@ -49,19 +52,19 @@ class Outcome:
     slacks: I64  # K at ts
 
     def phi(self, target: float) -> float:
-        """Φ: the share of the measurements γ(P) that are not below `target`."""
+        """Return Φ, the share of the measurements γ(P) that are not below `target`."""
         return float(np.mean(self.recalls >= target)) if len(self.recalls) else 1.0
 
 
 def fitting_period(span: int, unit: TimeUnit) -> str:
-    """A minute, or less if so much event time does not have a few of them."""
+    """Return a minute, or less if the recording has only a few of them."""
     lengths = {period: to_units(period, unit) for period in _PERIODS}
     fitting = [p for p, length in lengths.items() if _FEWEST_PERIODS * length <= span]
     return fitting[0] if fitting else _PERIODS[-1]
 
 
 class Advisor:
-    """Replays a recording under one goal after the other, and remembers what came of it.
+    """Replays a recording under one goal after the other, and remembers the results.
 
     Parameters
     ----------
@@ -70,11 +73,11 @@ class Advisor:
     tables
         The streams by name.
     arrival
-        The column that says when a row arrived; None: table order.
+        The column with the arrival time; None means table order.
     target
-        The recall that is in question.
+        The recall to look at.
     over
-        P; None: a minute, or less if the recording is short.
+        The period P of recall; None means a minute, or less if the recording is short.
     """
 
     def __init__(
@@ -88,7 +91,7 @@ class Advisor:
         if query.has_tuple_windows:
             msg = "advice needs time windows on all streams, got a tuple-count window"
             raise QueryError(msg)
-        Recall(target)  # it says what is wrong with a target
+        Recall(target)  # raises if the target is wrong
         self.query = replace(query, goal=NoSlack(), select="count", late="count")
         self.target = target
         self.targets = sorted({*TARGETS, target})
@@ -97,7 +100,7 @@ class Advisor:
         self.rows = len(self._batch.stream)
         self._true = columns(truth(self.query, self._batch)[0].made)[:2]
         self.true = int(self._true[1].sum())
-        self._known: dict[Goal, Outcome] = {}
+        self._known: dict[Goal, GoalResult] = {}
         self._best: dict[float, int] = {}
         self._span = self._measured_span()
         over = fitting_period(self._span, query.unit) if over is None else over
@@ -108,12 +111,12 @@ class Advisor:
 
     @property
     def unit(self) -> TimeUnit:
-        """Of all times."""
+        """The unit of all times."""
         return self.query.unit
 
     @property
     def granularity(self) -> int:
-        """Steps of K."""
+        """The step between two values of K."""
         return to_units(_GRANULARITY, self.unit)
 
     @property
@@ -129,35 +132,35 @@ class Advisor:
     # ---- work
 
     def steps(self) -> list[Step]:
-        """All that has to be done, piece by piece."""
+        """Return the work, in steps that can be shown."""
         goals: list[Goal] = [self.recall_goal(target) for target in self.targets]
         goals += [*map(InputQuantile, self.quantiles), NoSlack(), MaxSlack()]
         goals += map(Slack, self.slacks)
         return [
-            *((named(goal, self.unit), partial(self.outcome, goal)) for goal in goals),
+            *((named(goal, self.unit), partial(self.result, goal)) for goal in goals),
             *((f"frontier of {t:g}", partial(self.best_slack, t)) for t in self.targets),
         ]
 
     def recall_goal(self, target: float) -> Recall:
-        """`Recall` over the period of this advice."""
+        """Return `Recall` over the period of this advice."""
         return Recall(target, over=self.over)
 
-    def outcome(self, goal: Goal) -> Outcome:
-        """Replay the recording under `goal`, unless that has been done."""
+    def result(self, goal: Goal) -> GoalResult:
+        """Replay the recording under `goal`, at most once."""
         if goal not in self._known:
             self._known[goal] = self._replayed(goal)
         return self._known[goal]
 
     def best_slack(self, target: float) -> int:
-        """K*: the smallest fixed slack that holds `target` as often as `Recall` does."""
+        """Return K*, the smallest fixed slack that holds `target` as often as `Recall` does."""
         if target not in self._best:
-            wanted = self.outcome(self.recall_goal(target)).phi(target)
+            wanted = self.result(self.recall_goal(target)).phi(target)
             self._best[target] = self._smallest(target, wanted)
         return self._best[target]
 
     def _smallest(self, target: float, wanted: float) -> int:
         def holds(slack: int) -> bool:
-            return self.outcome(Slack(slack)).phi(target) >= wanted
+            return self.result(Slack(slack)).phi(target) >= wanted
 
         tried = self.slacks
         place = next((i for i, slack in enumerate(tried) if holds(slack)), len(tried) - 1)
@@ -169,7 +172,7 @@ class Advisor:
             low, high = (low, middle) if holds(middle) else (middle, high)
         return high
 
-    def _replayed(self, goal: Goal) -> Outcome:
+    def _replayed(self, goal: Goal) -> GoalResult:
         query, batch = replace(self.query, goal=goal), self._batch
         schemas = dict(zip(query.names, (table.schema for table in batch.tables), strict=True))
         engine = JoinEngine(query, schemas)
@@ -181,7 +184,7 @@ class Advisor:
         series = recall_series(made_ts, made_n, *self._true, begin, end, self._over, every)
         changes, values = np.array(output.slacks).T
         ts = series["ts"].to_numpy()
-        return Outcome(
+        return GoalResult(
             goal,
             recall=float(made_n.sum() / self.true),
             average_slack=average_slack(output.slacks, begin, end),
@@ -194,7 +197,7 @@ class Advisor:
     # ---- the recording
 
     def _measured_span(self) -> int:
-        """How much event time there is; and, on the way, the largest delay."""
+        """Measure the span of event time, and the largest delay."""
         schemas = {n: t.schema for n, t in zip(self.query.names, self._batch.tables, strict=True)}
         engine = JoinEngine(replace(self.query, goal=MaxSlack(), late="drop"), schemas)
         output = engine.feed(self._batch)
@@ -203,7 +206,7 @@ class Advisor:
 
     def _check(self) -> None:
         if self.true == 0:
-            msg = "the recording has no result at all, so there is no recall to speak of"
+            msg = "the recording has no results, so recall is not defined"
             raise DataError(msg)
         if self._over >= self._span:
             msg = (
@@ -214,7 +217,7 @@ class Advisor:
 
 
 def named(goal: Goal, unit: TimeUnit) -> str:
-    """A goal for people, without what all have in common.
+    """Format a goal, without the options that all have in common.
 
     >>> [named(goal, "ms") for goal in (Recall(0.95), InputQuantile(0.9), Slack(250), NoSlack())]
     ['Recall(0.95)', 'InputQuantile(0.9)', 'Slack(250 ms)', 'NoSlack()']
@@ -227,11 +230,11 @@ def named(goal: Goal, unit: TimeUnit) -> str:
 
 
 def sentence(advisor: Advisor, time: Callable[[float], str]) -> str:
-    """What to conclude; `time` writes a time for people."""
+    """Return the conclusion in a sentence; `time` formats a time."""
     target = advisor.target
-    ours = advisor.outcome(advisor.recall_goal(target))
-    quantile = advisor.outcome(InputQuantile(target))
-    most = advisor.outcome(MaxSlack())
+    ours = advisor.result(advisor.recall_goal(target))
+    quantile = advisor.result(InputQuantile(target))
+    most = advisor.result(MaxSlack())
     return (
         f"Recall({target:g}) gives {ours.recall:.1%} of the results, {time(ours.average_latency)} "
         f"late on average, and holds {target:g} in {ours.phi(target):.0%} of all measurements over "
@@ -243,8 +246,78 @@ def sentence(advisor: Advisor, time: Callable[[float], str]) -> str:
     )
 
 
+def advisor_for(recording: Recording, target: float | None, over: str | None) -> Advisor:
+    """Return the advisor for a recording; by default with the target and period of its goal.
+
+    Raises:
+    ------
+    JobFileError
+        If the query is not a join.
+    """
+    query = recording.query
+    if not isinstance(query, JoinQuery):
+        msg = f"{recording.title}: advice is about joins, got a job with [{text_of(query).kind}]"
+        raise JobFileError(msg)
+    goal = query.goal
+    own, period = (goal.target, goal.over) if isinstance(goal, Recall) else (0.95, None)
+    return Advisor(
+        query,
+        recording.tables,
+        recording.arrival,
+        own if target is None else target,
+        period if over is None else over,
+    )
+
+
+# ---- tables
+
+
+def adaptive_goals(advisor: Advisor) -> list[tuple[str, float, GoalResult]]:
+    """Return each goal that sets its own K: its name, its target, its result."""
+    recalls: list[tuple[Goal, float]] = [(advisor.recall_goal(t), t) for t in advisor.targets]
+    quantiles: list[tuple[Goal, float]] = [(InputQuantile(q), q) for q in advisor.quantiles]
+    fixed: list[tuple[Goal, float]] = [(g, advisor.target) for g in (NoSlack(), MaxSlack())]
+    return [
+        (named(goal, advisor.unit), target, advisor.result(goal))
+        for goal, target in recalls + quantiles + fixed
+    ]
+
+
+def fixed_slacks(advisor: Advisor) -> list[tuple[int, str, GoalResult]]:
+    """Return each fixed slack: its length, the targets for which it is K*, its result."""
+    best = frontier_of(advisor)
+    return [
+        (slack, ", ".join(f"{t:g}" for t in best.get(slack, ())), advisor.result(Slack(slack)))
+        for slack in sorted({*advisor.slacks, *best})
+    ]
+
+
+def measurements(advisor: Advisor) -> list[Measurement]:
+    """Return all numbers of an advice."""
+    rows = adaptive_goals(advisor)
+    rows += [
+        (named(Slack(slack), advisor.unit), advisor.target, result)
+        for slack, _, result in fixed_slacks(advisor)
+    ]
+    found = [
+        Measurement("rows", advisor.rows, "rows"),
+        Measurement("true results", advisor.true, "results"),
+        Measurement("largest delay", advisor.largest_delay, advisor.unit),
+    ]
+    for name, target, result in rows:
+        latency = round(result.average_latency, 3)
+        found += [
+            Measurement(f"{name}: recall", round(result.recall, 6), "share"),
+            Measurement(f"{name}: Φ({target:g})", round(result.phi(target), 6), "share"),
+            Measurement(f"{name}: average K", round(result.average_slack, 3), advisor.unit),
+            Measurement(f"{name}: average latency", latency, advisor.unit),
+        ]
+    best = [(f"K*({t:g})", advisor.best_slack(t)) for t in advisor.targets]
+    return found + [Measurement(name, slack, advisor.unit) for name, slack in best]
+
+
 def frontier_of(advisor: Advisor) -> dict[int, Sequence[float]]:
-    """The targets of which a fixed slack is the frontier, by slack."""
+    """Return, by fixed slack, the targets for which it is K*."""
     found: dict[int, list[float]] = {}
     for target in advisor.targets:
         found.setdefault(advisor.best_slack(target), []).append(target)

@@ -1,7 +1,7 @@
-"""The checkpoint directory of a job: who made it, and for which query.
+"""The checkpoint directory of a job, and the query that it belongs to.
 
-``slackwater.json`` in it says what must not change while it lives. It is written before the first
-start, so a directory that has other files but not this one was made by somebody else.
+``slackwater.json`` in it lists what must not change while the checkpoint exists. It is written
+before the first start, so a directory with other files but without this one is not ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE = "slackwater.json"
 
 
 class Checkpoint:
-    """A checkpoint directory, which need not be there yet."""
+    """A checkpoint directory, which may not exist yet."""
 
     def __init__(self, path: Path, file: str) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class Checkpoint:
         self.saved = self._read()  # what must not change; empty: nothing yet
 
     def _read(self) -> dict[str, Any]:
-        """What was saved; nothing for a directory that is new."""
+        """Return what was saved; nothing for a new directory."""
         names = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
         if not any(name != _FILE + ".new" for name in names):
             return {}
@@ -44,7 +44,7 @@ class Checkpoint:
             msg = f"{self._file}: {error}"
             raise JobFileError(msg) from error
         if not any((self.path / "offsets").glob("[0-9]*")):
-            return {}  # made, but the query never began
+            return {}  # created, but the query never started
         try:
             saved: dict[str, Any] = json.loads((self.path / _FILE).read_text(encoding="utf-8"))
             version, job = saved["version"], dict(saved["job"])
@@ -55,7 +55,7 @@ class Checkpoint:
         return job
 
     def check(self, now: Mapping[str, Any]) -> None:
-        """Refuse a query that differs from the one that was saved, and say in what."""
+        """Raise if the query differs from the saved one, with the differences."""
         details = list(_differences(self.saved, now)) if self.saved else []
         if details:
             self._refuse(
@@ -64,7 +64,7 @@ class Checkpoint:
             )
 
     def claim(self, now: Mapping[str, Any]) -> None:
-        """Write down what must not change from now on; all of it or nothing."""
+        """Save what must not change from now on, atomically."""
         if self.saved:
             return
         self.path.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class Checkpoint:
 
 
 def _differences(saved: Mapping[str, Any], now: Mapping[str, Any], of: str = "") -> Iterator[str]:
-    """What is not the same, in words; `now` may say less than `saved`, which then stays unsaid."""
+    """Yield the differences in words; keys that only `saved` has are ignored."""
     for name, value in now.items():
         old = saved.get(name)
         if isinstance(value, dict) and isinstance(old, dict):

@@ -1,8 +1,8 @@
-"""What was found against what is true: which results are missing, extra, or there twice.
+"""Compare results with the true ones: which are missing, extra, or doubled.
 
 >>> true = pa.table({"result_ts": [1, 1, 2], "k": [7, 7, 8]})
 >>> found = pa.table({"result_ts": [1, 1, 1, 3], "k": [7, 7, 7, 9]})
->>> counts = matched(true, found)
+>>> counts = compare_rows(true, found)
 >>> counts.missing, counts.extra, counts.doubled, round(counts.recall, 3)
 (1, 1, 1, 0.667)
 """
@@ -32,8 +32,8 @@ _CLOSE = 1e-9  # sums of floats depend on their order
 
 
 @dataclass(frozen=True)
-class Matched:
-    """Each different row, how often it should be there, and how often it is."""
+class RowComparison:
+    """The distinct rows, and how often each is expected and found."""
 
     rows: pa.Table
     true: I64
@@ -42,7 +42,7 @@ class Matched:
 
     @property
     def missing(self) -> int:
-        """True results that are not there."""
+        """True results that are not found."""
         return int(np.maximum(self.true - self.found, 0).sum())
 
     @property
@@ -52,18 +52,18 @@ class Matched:
 
     @property
     def doubled(self) -> int:
-        """True results that are there more often than they should be."""
+        """Results found more often than they are true."""
         is_true = self.true > 0
         return int(np.maximum(self.found - self.true, 0)[is_true].sum())
 
     @property
     def recall(self) -> float:
-        """The share of the true results that is there; 1.0 if there is nothing to find."""
+        """The share of the true results that is found; 1.0 if there are no true results."""
         return self._share(self.found)
 
     @property
     def recall_in_time(self) -> float:
-        """The same of results that are not late."""
+        """The recall without results that are marked as late."""
         return self._share(self.in_time)
 
     def _share(self, found: I64) -> float:
@@ -71,7 +71,7 @@ class Matched:
         return int(np.minimum(self.true, found).sum()) / total if total else 1.0
 
     def examples(self, n: int) -> dict[str, list[dict[str, Any]]]:
-        """The first few rows of each fault."""
+        """Return the first `n` rows of each fault."""
         faults = {
             "missing": self.true > self.found,
             "extra": (self.true == 0) & (self.found > 0),
@@ -86,7 +86,7 @@ class Matched:
     def series(
         self, ts: str, unit: TimeUnit, begin: int, end: int, p: int, step: int
     ) -> NDArray[np.float64]:
-        """Recall in time over the last `p`, each `step` of the time in column `ts`."""
+        """Return the recall in time over the last `p`, each `step` of the time in column `ts`."""
         times, good = time_in_units(self.rows.column(ts).combine_chunks(), unit)
         order = np.argsort(times[good], kind="stable")
         at, true = times[good][order], self.true[good][order]
@@ -95,19 +95,19 @@ class Matched:
         return np.asarray(recalls.column("recall").to_numpy())
 
 
-def matched(
+def compare_rows(
     true: pa.Table, found: pa.Table, late: Any = None, weight: str | None = None
-) -> Matched:
+) -> RowComparison:
     """Compare two tables of the same columns as bags of rows.
 
     Parameters
     ----------
     true, found
-        What should be there, and what is.
+        The expected rows, and those of the output.
     late
-        Which rows of `found` are marked as late; None: none.
+        Which rows of `found` are marked as late; None means none.
     weight
-        The column that says how many results a row stands for; None: one.
+        The column with the number of results that a row stands for; None means one each.
     """
     names = [name for name in true.column_names if name != weight]
     n_true, n_found = _weights(true, weight), _weights(found, weight)
@@ -125,7 +125,7 @@ def matched(
     )
     original = pa.concat_tables([true.select(names), found.select(names).cast(_of(true, names))])
     counts = (counted.column(f"{name}_sum").to_numpy() for name in (_TRUE, _FOUND, _IN_TIME))
-    return Matched(original.take(counted.column(f"{_PLACE}_min")), *counts)
+    return RowComparison(original.take(counted.column(f"{_PLACE}_min")), *counts)
 
 
 def _weights(table: pa.Table, weight: str | None) -> I64:
@@ -139,7 +139,7 @@ def _of(table: pa.Table, names: Sequence[str]) -> pa.Schema:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """The columns as values that can be compared: times as numbers, nested values as text."""
+    """Return columns whose values can be compared: times as numbers, nested values as text."""
     columns = [_plain(column) for column in table.columns]
     return pa.table(dict(zip(table.column_names, columns, strict=True)))
 
@@ -158,16 +158,16 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int64()) if pa.types.is_integer(kind) else column
 
 
-# ---- windows: a row by its key, and what it says
+# ---- windows: rows by key, and their values
 
 
 @dataclass(frozen=True)
-class Windows:
-    """Windows that were told against all there are."""
+class WindowComparison:
+    """The windows of the output against all true ones."""
 
-    matched: Matched  # by their keys alone
+    rows: RowComparison  # by their keys alone
     error: NDArray[np.float64]  # of each window that is once in both: the largest, relative
-    wrong: pa.Table  # keys and values of those that are not as they should be
+    wrong: pa.Table  # keys and values of those that differ
 
     @property
     def compared(self) -> int:
@@ -179,9 +179,11 @@ class Windows:
         return float(np.mean(self.error <= bound)) if len(self.error) else 1.0
 
 
-def windows(true: pa.Table, found: pa.Table, keys: Sequence[str], values: Sequence[str]) -> Windows:
-    """Compare two tables window by window; `keys` say which window a row is."""
-    by_key = matched(true.select(keys), found.select(keys))
+def compare_windows(
+    true: pa.Table, found: pa.Table, keys: Sequence[str], values: Sequence[str]
+) -> WindowComparison:
+    """Compare two tables window by window; `keys` identify the window of a row."""
+    by_key = compare_rows(true.select(keys), found.select(keys))
     ours, theirs = _by_key(true, keys), _by_key(found, keys)
     same = [key for key, rows in ours.items() if len(rows) == 1 == len(theirs.get(key, ()))]
     left = true.take(np.array([ours[key][0] for key in same], np.int64))
@@ -194,7 +196,7 @@ def windows(true: pa.Table, found: pa.Table, keys: Sequence[str], values: Sequen
     shown = right.select([*keys, *values]).take(is_wrong)
     for name in values:
         shown = shown.append_column(f"true {name}", left.column(name).take(is_wrong))
-    return Windows(by_key, error, shown)
+    return WindowComparison(by_key, error, shown)
 
 
 def _by_key(table: pa.Table, keys: Sequence[str]) -> Mapping[Any, list[int]]:
@@ -207,7 +209,7 @@ def _by_key(table: pa.Table, keys: Sequence[str]) -> Mapping[Any, list[int]]:
 
 
 def relative_error(true: pa.ChunkedArray, found: pa.ChunkedArray) -> NDArray[np.float64]:
-    """How far off each value is, by the size of the true one; 1 where one of them is null.
+    """Return the error of each value relative to the true one; 1 where one of them is null.
 
     >>> relative_error(pa.chunked_array([[2.0, 0.0, None]]), pa.chunked_array([[3.0, 0.0, 1.0]]))
     array([0.5, 0. , 1. ])

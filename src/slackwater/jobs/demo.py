@@ -1,8 +1,8 @@
-"""The same disordered streams through Slackwater and through Spark's own stream-stream join.
+"""The demo: the same disordered streams through Slackwater and through Spark's own join.
 
 Quotes and trades of some symbols, in Parquet files in the order of their arrival: which quotes and
 trades of a symbol are at most 2 s apart? Both joins read one file per stream and micro-batch.
-Slackwater is asked for a recall and finds its own slack; Spark is given a delay of its watermarks.
+Slackwater gets a recall target and sets its own slack; Spark gets a watermark delay.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ MEAN_DELAY_MS = 2_000
 SYMBOLS = 20_000
 
 _FILE_S = 5  # so much of a stream is in a file, and so in a micro-batch
-_START_MS = 1_767_225_600_000  # 2026-01-01; any time that has passed will do
-_NAME = "native"  # of what Spark's own join is made to tell
+_START_MS = 1_767_225_600_000  # 2026-01-01; any time in the past
+_NAME = "native"  # of the metrics of Spark's own join
 
 QUERY: JoinQuery = join(
     Stream("quotes", ts="event_time", window=WINDOW),
@@ -56,7 +56,7 @@ _CONDITION = (
 
 
 def write_streams(directory: Path, seconds: float, seed: int) -> int:
-    """Write both streams below `directory`; how many files each of them has."""
+    """Write both streams below `directory`; return the number of files of each."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         msg = f"the streams need a directory that is new or empty, got {directory}"
         raise WorkloadError(msg)
@@ -73,7 +73,7 @@ def write_streams(directory: Path, seconds: float, seed: int) -> int:
 
 
 def _table(rows: int, seed: int) -> pa.Table:
-    """(event_time, symbol, price, arrival), in the order of arrival."""
+    """Return (event_time, symbol, price, arrival), in the order of arrival."""
     table = uniform_keys(rows, seed, RATE_PER_S, SYMBOLS, LATE_SHARE, MEAN_DELAY_MS)
     event_time, arrival = (
         pa.array(1000 * (table[name].to_numpy() + _START_MS), pa.timestamp("us", tz="UTC"))
@@ -88,9 +88,9 @@ def _table(rows: int, seed: int) -> pa.Table:
 
 
 def by_slackwater(spark: SparkSession, directory: Path, control: Path | None = None) -> DataFrame:
-    """The join by Slackwater; late results are emitted too, marked.
+    """Return the join by Slackwater; late results are emitted too, marked.
 
-    With a directory for commands it waits at the end for the one to flush.
+    With a directory for commands it waits at the end for the command to flush.
     """
     frames = _streaming(spark, directory)
     if control is not None:
@@ -99,7 +99,7 @@ def by_slackwater(spark: SparkSession, directory: Path, control: Path | None = N
 
 
 def by_spark(spark: SparkSession, directory: Path) -> DataFrame:
-    """The same by Spark's own stream-stream join, as a user would write it."""
+    """Return the same by Spark's own stream-stream join, as a user would write it."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     delay = f"{DELAY_MS} milliseconds"
@@ -112,7 +112,7 @@ def by_spark(spark: SparkSession, directory: Path) -> DataFrame:
 
 
 def true_results(spark: SparkSession, directory: Path) -> int:
-    """How many results there are, by a batch join that knows nothing of Slackwater."""
+    """Count the true results by a batch join, which does not use Slackwater."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     quotes, trades = (
@@ -132,11 +132,11 @@ def _prefixed(frame: DataFrame, name: str) -> DataFrame:
     return frame.toDF(*(f"{name}_{column}" for column in frame.columns))
 
 
-class ContestLines(Lines):
-    """Lines of micro-batches, with what Spark's own join tells: results and dropped rows."""
+class DemoLines(Lines):
+    """Lines of micro-batches, with the results and dropped rows of Spark's own join."""
 
     def batch(self, progress: StreamingQueryProgress) -> dict[str, Any]:
-        """The line of a micro-batch."""
+        """Return the line of a micro-batch."""
         native = progress.observedMetrics.get(_NAME)
         dropped = sum(state.numRowsDroppedByWatermark for state in progress.stateOperators)
         results = 0 if native is None else native["results"]

@@ -1,4 +1,4 @@
-"""The goals and the load shedding of a job file: names, or tables of settings."""
+"""Read the goal and the load shedding of a job file: names, or tables of settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHEDDING: dict[str, type[Shedding]] = {
     "harvest": Harvest, "random-drop": RandomDrop, "tail-drop": TailDrop,
 }  # fmt: skip
 _NAMED_GOALS: dict[str, Goal] = {"no-slack": NoSlack(), "max-slack": MaxSlack()}
-# Goals with options: the key that says which one it is holds the value of its first field.
+# Goals with options: the key that selects the goal holds the value of its first field.
 _GOALS: dict[str, type[Goal]] = {
     "recall": Recall,
     "input_quantile": InputQuantile,
@@ -81,7 +81,7 @@ def shedding_of(joining: Table, unit: TimeUnit) -> Asked:
 
 
 def _check(table: Table, name: str, kind: str, value: Any, unit: TimeUnit) -> None:
-    """What the goal itself takes for granted: the types of its fields."""
+    """Check the types of the fields, which the goal itself does not."""
     if kind == "bool" and not isinstance(value, bool):
         table.refuse(name, "true or false")
     if kind == "Duration":

@@ -1,6 +1,6 @@
-"""The job of ``slackwater run``: a TOML or SQL file, checked before Spark is started.
+"""Read a job, a TOML or SQL file, and check it before Spark is started.
 
-Relative paths start at the directory of the file.
+Relative paths are relative to the directory of the file.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _SINK = ("format", "path", "options", "select", "partition_by")
 _AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*")
 _LOCAL = "a directory of this machine, local or mounted"
 _PAUSE = 'a time between micro-batches such as "5 seconds"'
-_FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark wants to know their columns
+_FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark needs their schema
 _OWN_COLUMNS = ("kafka", "rate", "rate-micro-batch", "socket")
 _ENDLESS = ("rate", "socket")
 _WILD = set("*?[{")
+_NOT_WAITING: dict[type, str] = {WindowQuery: "a [window]", AggregateQuery: "an [aggregate]"}
 
 
 class Source(NamedTuple):
@@ -73,7 +74,7 @@ class Sink(NamedTuple):
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job that was read and checked, as far as that goes without Spark."""
+    """A job, checked as far as possible without Spark."""
 
     file: str  # as it was given
     name: str
@@ -81,7 +82,7 @@ class JobFile:
     sources: tuple[Source, ...]
     sink: Sink
     checkpoint: Path
-    trigger_ms: int | None  # None: take what is there now, and end
+    trigger_ms: int | None  # None processes the available input and ends
     options: dict[str, Any]  # of JoinQuery.stream
     metrics: Path | None
     cores: int | None
@@ -93,7 +94,18 @@ class JobFile:
 
 
 def read_job(file: Path) -> JobFile:
-    """The job in `file`, or an error that says what is wrong with it."""
+    """Read and check a job.
+
+    Parameters
+    ----------
+    file
+        A TOML or SQL file.
+
+    Raises
+    ------
+    JobFileError
+        If the file cannot be read or the job is wrong; the message names the table and the key.
+    """
     try:
         text = file.read_text(encoding="utf-8")
         given = tables_of(str(file), text) if file.suffix == ".sql" else tomllib.loads(text)
@@ -196,12 +208,11 @@ def _options(job: Table, base: Path, query: AnyQuery) -> dict[str, Any]:
         "arrival": job.text_or("arrival", None),
         "shards": job.whole("shards"),
     }
-    if isinstance(query, JoinQuery):
+    not_waiting = _NOT_WAITING.get(type(query))
+    if not_waiting is None:
         options["idle_after"] = job.duration("idle_after", unit)
     elif "idle_after" in job.given:
-        is_alone = isinstance(query, WindowQuery)
-        why = "the only stream of a [window]" if is_alone else "a stream of an [aggregate]"
-        job.fail(f"idle_after is for joins: nobody waits for {why}")
+        job.fail(f"idle_after is for joins: {not_waiting} does not wait for a stream")
     if "control" in job.given:
         options["control"] = str(_directory(job, "control", base))
     if job.given.get("max_future_skew") == "none":
@@ -327,7 +338,7 @@ def _source(table: Table, base: Path) -> Source:
     form = table.text("format")
     path = _path(table, form, base)
     if path and "://" not in path and not _WILD & set(path) and not Path(path).exists():
-        table.refuse("path", "a file or directory that is there")
+        table.refuse("path", "a file or directory that exists")
     return Source(
         table.text("name"),
         form,
@@ -370,5 +381,5 @@ def _path(table: Table, form: str, base: Path) -> str | None:
 
 
 def _located(path: str, base: Path) -> str:
-    """An address as it is; a relative path from where the job file is."""
+    """Return an address unchanged, and a relative path from the directory of the job file."""
     return path if "://" in path else str(base / Path(path).expanduser())

@@ -1,4 +1,4 @@
-"""A Spark of our own whose noise goes to a file, and its errors in words."""
+"""A local Spark session whose output goes to a file, and Spark's errors as one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from slackwater.errors import SlackwaterError, SparkError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OUR_ERROR = re.compile(r"slackwater\.[\w.]+Error: (?P<said>[^\n]+)")
+_OUR_ERROR = re.compile(r"slackwater\.[\w.]+Error: (?P<message>[^\n]+)")
 _CLASS_NAME = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
 
 
@@ -29,15 +29,15 @@ class FailedError(Exception):
 def local_spark(
     name: str, cores: int | None, settings: Mapping[str, Any], may_print: bool = False
 ) -> Iterator[SparkSession]:
-    """A local session, or the one that runs in this process.
+    """Yield the active session, or create a local one and stop it at the end.
 
-    What the JVM and its workers print goes to a file, which is kept if the block fails.
+    The output of the JVM and its workers goes to a file, which is kept if the block fails.
     `may_print` leaves them the standard output, for Spark's console sink.
     """
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    # They repeat as log lines what is raised anyway.
+    # They repeat as log lines what is raised as an error.
     for logger in (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger")):
         logger.setLevel(logging.CRITICAL)
     running = SparkSession.getActiveSession()
@@ -50,7 +50,7 @@ def local_spark(
         try:
             yield spark
         except SlackwaterError:
-            raise  # says itself what is wrong
+            raise  # our own message; Spark's log adds nothing
         except Exception as error:
             is_needed = True
             error.add_note(f"Spark's own log: {log}")
@@ -62,12 +62,12 @@ def local_spark(
             log.unlink()
 
 
-def explained(error: BaseException | str) -> str:
-    """What went wrong, in a line: our own words if there are any in it, else Spark's first ones."""
+def error_text(error: BaseException | str) -> str:
+    """Return an error in one line: our own message if it contains one, else Spark's first line."""
     text = str(getattr(error, "java_exception", error))
     ours = _OUR_ERROR.search(text)
     if ours:
-        return ours["said"]
+        return ours["message"]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return _CLASS_NAME.sub("", lines[0]) if lines else type(error).__name__
 
@@ -82,7 +82,7 @@ def _start(
             return session(name, cores, dict(settings))
     except Exception as error:
         last = log.read_text(errors="replace").strip().splitlines()[-3:]
-        msg = f"Spark did not start: {' | '.join(last) or explained(error)}"
+        msg = f"Spark did not start: {' | '.join(last) or error_text(error)}"
         raise SparkError(msg) from error
 
 
@@ -94,7 +94,7 @@ def _new_log() -> Path:
 
 @contextmanager
 def _inherited_output(log: Path, may_print: bool) -> Iterator[None]:
-    """Processes that are started in here print to `log`: the JVM, from its very first line."""
+    """Redirect the output of processes that start in this block, such as the JVM, to `log`."""
     sys.stdout.flush()
     sys.stderr.flush()
     descriptors = (2,) if may_print else (1, 2)

@@ -1,4 +1,4 @@
-"""A job file as Spark sees it: sources, the join, the sink; and what must not change of them."""
+"""The Spark plan of a job: sources, the query, the sink; and what must not change of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from slackwater.errors import SlackwaterError
-from slackwater.jobs.local_spark import explained
+from slackwater.jobs.local_spark import error_text
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.window import WindowQuery
 
@@ -26,7 +26,7 @@ _WHAT_IS_READ = ("subscribe", "subscribePattern", "assign", "host", "port")
 
 
 class Planner:
-    """Makes Spark's part of a job; errors name the file and the table."""
+    """Builds the Spark plan of a job; errors name the file and the table."""
 
     def __init__(self, job: JobFile, spark: SparkSession) -> None:
         self._job = job
@@ -37,25 +37,25 @@ class Planner:
         where = f"[[stream]] {source.name}:"
         reader = self._spark.readStream.format(source.format).options(**source.options)
         if source.schema is not None:
-            reader = self._told(f"{where} schema:", reader.schema, source.schema)
-        frame = self._told(where, reader.load, source.path)
+            reader = self._checked(f"{where} schema:", reader.schema, source.schema)
+        frame = self._checked(where, reader.load, source.path)
         if source.select:
-            frame = self._told(f"{where} select:", frame.selectExpr, *source.select)
+            frame = self._checked(f"{where} select:", frame.selectExpr, *source.select)
         if source.where is not None:
-            frame = self._told(f"{where} where:", frame.where, source.where)
+            frame = self._checked(f"{where} where:", frame.where, source.where)
         return frame
 
     def joined(self, may_write: bool) -> DataFrame:
-        """What goes to the sink; without `may_write` no directory is made for it."""
+        """Return the rows for the sink; without `may_write` no directory is created."""
         options = dict(self._job.options)
         control = Path(options.get("control", "."))
         if may_write:
             control.mkdir(parents=True, exist_ok=True)
         elif not control.exists():
             del options["control"]
-        joined = self._told("", lambda: self._results(options))
+        joined = self._checked("", lambda: self._results(options))
         if self._job.sink.select:
-            joined = self._told("[sink] select:", joined.selectExpr, *self._job.sink.select)
+            joined = self._checked("[sink] select:", joined.selectExpr, *self._job.sink.select)
         return joined
 
     def _results(self, options: dict[str, Any]) -> DataFrame:
@@ -76,10 +76,10 @@ class Planner:
             writer = writer.trigger(availableNow=True)
         else:
             writer = writer.trigger(processingTime=f"{job.trigger_ms} milliseconds")
-        return self._told("[sink]", writer.start, job.sink.path)
+        return self._checked("[sink]", writer.start, job.sink.path)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What must not change while the checkpoint lives."""
+        """Return what must not change while the checkpoint exists."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
         from slackwater.spark.partitioning import Partitioning
@@ -90,7 +90,7 @@ class Planner:
         columns = {}
         for name, frame in self.frames.items():
             where = f"[[stream]] {name}:"
-            schema = self._told(where, partial(to_arrow_schema, timezone="UTC"), frame.schema)
+            schema = self._checked(where, partial(to_arrow_schema, timezone="UTC"), frame.schema)
             columns[name] = ", ".join(f"{field.name} {field.type}" for field in schema)
         return known_before(job) | {
             "shards": shards,
@@ -99,27 +99,28 @@ class Planner:
             "columns": columns,
         }
 
-    def _told(self, where: str, make: Callable[..., Made], *given: Any) -> Made:
+    def _checked(self, where: str, make: Callable[..., Made], *given: Any) -> Made:
+        """Call `make`; errors name the file and the table."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             return make(*given)
         except (SlackwaterError, PySparkException, Py4JError) as error:
-            words = (f"{self._job.file}:", where, explained(error))
+            words = (f"{self._job.file}:", where, error_text(error))
             raise JobFileError(" ".join(filter(None, words))) from error
 
 
 def known_before(job: JobFile) -> dict[str, Any]:
-    """What must not change, as far as it is known without Spark."""
+    """Return what must not change, as far as it is known without Spark."""
     from slackwater.engine.snapshot import described
 
-    told, names = described(job.query, ()), job.query.names
+    fixed, names = described(job.query, ()), job.query.names
     for by_stream in ("streams", "columns"):
-        del told[by_stream]
-    return told | {
+        del fixed[by_stream]
+    return fixed | {
         "times": {stream.name: stream.ts for stream in job.query.streams},
-        "windows": dict(zip(names, told.get("windows", [None] * len(names)), strict=True)),
+        "windows": dict(zip(names, fixed.get("windows", [None] * len(names)), strict=True)),
         "sources": {source.name: _read_by(source) for source in job.sources},
         "arrival": job.options["arrival"],
         "at_end": job.options["at_end"],
@@ -128,13 +129,13 @@ def known_before(job: JobFile) -> dict[str, Any]:
 
 
 def settings(job: JobFile, saved: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's settings; the partitions stay as they were, whatever cores this machine has."""
+    """Return Spark's settings; the number of partitions stays that of the checkpoint."""
     partitions = saved.get("shuffle_partitions")
     kept = {} if partitions is None else {PARTITIONS: str(partitions)}
     return kept | job.settings
 
 
 def _read_by(source: Source) -> str:
-    """What a source reads, and how."""
+    """Return what a source reads, and in which format."""
     options = (source.options.get(name) for name in _WHAT_IS_READ)
     return " ".join(filter(None, (source.format, source.path, *options)))

@@ -1,4 +1,4 @@
-"""Recorded streams from files, without Spark: those of a job, or files as they are.
+"""Read recorded streams from files, without Spark: those of a job, or plain files.
 
 >>> arrow_types("ts timestamp, k long, price decimal(10, 2)")
 {'ts': TimestampType(timestamp[us]), 'k': DataType(int64), 'price': None}
@@ -31,7 +31,7 @@ _COLUMN = re.compile(r"\s*`?(?P<name>\w+)`?\s*:?\s*(?P<type>[\w]+)(?P<rest>.*)",
 
 
 class Recording(NamedTuple):
-    """Streams that were recorded, and what is asked of them."""
+    """Recorded streams, and the query over them."""
 
     title: str
     query: AnyQuery
@@ -47,7 +47,7 @@ def recording_of(
     where: str | None,
     arrival: str | None,
 ) -> Recording:
-    """What a command was given: a job, or files and options that say how they are joined."""
+    """Return the recording that a command got: a job, or files and the options of a join."""
     if [file.suffix for file in inputs] not in ([".toml"], [".sql"]):
         return of_files(inputs, ts, window, on, where, arrival)
     if any(given is not None for given in (window, on, where, arrival)):
@@ -57,7 +57,7 @@ def recording_of(
 
 
 def of_job(job: JobFile) -> Recording:
-    """The streams of a job."""
+    """Read the streams of a job."""
     tables = {source.name: _of_source(job.file, source) for source in job.sources}
     named = by_stream(job.query.streams, tables)
     return Recording(job.name, job.query, named, job.options["arrival"])
@@ -71,7 +71,7 @@ def of_files(
     where: str | None,
     arrival: str | None,
 ) -> Recording:
-    """Files as they are: each is a stream of the name of its file."""
+    """Read plain files: each is a stream with the name of its file."""
     if window is None:
         msg = "files need --window, how long an event finds partners; a job (.toml) has its own"
         raise JobFileError(msg)
@@ -94,14 +94,14 @@ def of_files(
 def _of_source(file: str, source: Source) -> pa.Table:
     where = f"{file}: [[stream]] {source.name}:"
     if source.format not in FORMATS or source.path is None or "://" in source.path:
-        msg = f"{where} what is read without Spark is {_listed(FORMATS)} on this machine, got "
+        msg = f"{where} without Spark only {_listed(FORMATS)} on this machine can be read, got "
         raise JobFileError(msg + f"{source.format} {source.path or ''}".rstrip())
     computed = [text for text in source.select if not text.isidentifier()]
     if source.where is not None or computed:
         msg = (
-            f"{where} the files are read without Spark, which alone knows the SQL of "
-            f"{'where' if source.where is not None else 'select'}; leave it out, or record what "
-            "comes of it"
+            f"{where} the files are read without Spark, which is needed for the SQL of "
+            f"{'where' if source.where is not None else 'select'}; leave it out, or record "
+            "its result"
         )
         raise JobFileError(msg)
     found = Path(source.path)
@@ -112,7 +112,7 @@ def _of_source(file: str, source: Source) -> pa.Table:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files of a folder, as Spark sees them."""
+    """Return the data files of a folder, as Spark reads them."""
     return [file for file in folder.rglob("*") if file.is_file() and file.name[0] not in "._"]
 
 
@@ -132,7 +132,7 @@ def _read(
 
 
 def read_table(file: Path, form: str, types: dict[str, Any], options: dict[str, str]) -> pa.Table:
-    """One file; `types` has its columns, and None where the file has to tell the type."""
+    """Read one file; `types` has its columns, with None where the type is read from the file."""
     known = {name: kind for name, kind in types.items() if kind is not None}
     if form == "parquet":
         from pyarrow import parquet
@@ -145,18 +145,18 @@ def read_table(file: Path, form: str, types: dict[str, Any], options: dict[str, 
         return json.read_json(file, parse_options=json.ParseOptions(explicit_schema=schema))
     from pyarrow import csv
 
-    # Spark's files have a header only if it is told so; others are taken to have one.
+    # Files of a job have a header only if an option says so, as in Spark; plain files always.
     has_header = not types or options.get("header", "").lower() == "true"
     reading = csv.ReadOptions(column_names=None if has_header else list(types))
     parsing = csv.ParseOptions(delimiter=options.get("sep", options.get("delimiter", ",")))
-    # Whether times have a zone is seen in the file; Arrow wants to know it, Spark does not.
+    # Arrow must know whether times have a zone; a Spark schema does not say it, the file does.
     plain = {name: kind for name, kind in known.items() if not pa.types.is_timestamp(kind)}
     converting = csv.ConvertOptions(column_types=plain)
     return csv.read_csv(file, reading, parsing, converting)
 
 
 def arrow_types(schema: str) -> dict[str, Any]:
-    """The columns of a schema as Spark writes it; None: a type that the file has to tell."""
+    """Return the columns of a Spark schema; None for a type that is read from the file."""
     columns = re.split(r",(?![^(<]*[)>])", schema)
     found = [match for match in map(_COLUMN.match, columns) if match is not None]
     return {

@@ -1,4 +1,4 @@
-"""Results as one file: Parquet, CSV or lines of JSON, by its suffix."""
+"""Write results to one file: Parquet, CSV or lines of JSON, by its suffix."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SUFFIXES = (".parquet", ".csv", ".json", ".jsonl")
 
 
 def check_suffix(file: Path) -> None:
-    """Raise unless it is clear what to write."""
+    """Raise if the suffix is not one that can be written."""
     if file.suffix not in _SUFFIXES:
         msg = f"--out must be a file that ends in {', '.join(_SUFFIXES)}, got {file}"
         raise JobFileError(msg)
 
 
 def write(table: pa.Table, file: Path) -> None:
-    """Write `table`; the directory is made if it is not there."""
+    """Write `table`, and create its directory where needed."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".parquet":
         from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""What the sink of a job has written: its columns as far as they are known, and its files."""
+"""Read the files that the sink of a job has written, and work out their true columns."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "j
 
 
 class Columns(NamedTuple):
-    """The columns of the output: all names in order, and the true values of those we know."""
+    """The columns of the output: all names, and the true values where we know them."""
 
     names: list[str]
     true: pa.Table
-    origin: dict[str, str]  # by column of the results, that of the output which holds it as it is
-    unknown: list[str]  # SQL that only Spark knows
+    origin: dict[str, str]  # by result column, the output column that holds it unchanged
+    unknown: list[str]  # SQL that only Spark can compute
 
     def named(self, result: str) -> str | None:
-        """What the output calls this column of the results; None: it is not in it."""
+        """Return the name of a result column in the output; None if it is not there unchanged."""
         return self.origin.get(result)
 
 
 def columns_of(sink: Sink, exact: pa.Table, marks_late: bool) -> Columns:
-    """What the select of a sink makes of true results."""
+    """Apply the select of a sink to the true results."""
     available = [*exact.column_names, *([LATE] if marks_late else [])]
     selected = [
         (what, alias)
@@ -71,15 +71,15 @@ def columns_of(sink: Sink, exact: pa.Table, marks_late: bool) -> Columns:
 
 
 def _parsed(text: str) -> tuple[str, str]:
-    """An expression and its name; Spark's own name for an expression is the expression."""
+    """Split an expression from its alias; without one, Spark uses the expression as the name."""
     match = _SELECTED.fullmatch(text)
-    assert match is not None  # it takes any text but an empty one, which the job file refuses
+    assert match is not None  # it matches any text that is not empty; the job file refuses those
     plain = _PLAIN.fullmatch(match["what"])
     return match["what"], match["name"] or (plain[1] if plain else match["what"])
 
 
 def _computed(what: str, table: pa.Table) -> Any | None:
-    """Sums, differences and products of numbers, which mean the same everywhere; else None."""
+    """Compute sums, differences and products of numbers, the same in all systems; else None."""
 
     def value(node: ast.expr) -> Any:
         match node:
@@ -107,7 +107,7 @@ def _is_number(table: pa.Table, name: str) -> bool:
 
 
 def read_output(paths: Sequence[Path], sink: Sink, columns: Columns) -> pa.Table:
-    """The output in files and directories, in the types of the true results."""
+    """Read the output in files and directories, in the types of the true results."""
     kinds = {field.name: field.type for field in columns.true.schema}
     late = columns.named(LATE)
     if late is not None:
@@ -120,7 +120,7 @@ def read_output(paths: Sequence[Path], sink: Sink, columns: Columns) -> pa.Table
 
 
 def _files(root: Path) -> list[Path]:
-    """The files under a path; of those of Spark's file sink, the ones it has committed."""
+    """Return the files under a path; of Spark's file sink only the committed ones."""
     if not root.exists():
         msg = f"{root} must be the output of the job, a file or a directory that is there"
         raise JobFileError(msg)
@@ -139,7 +139,7 @@ def _files(root: Path) -> list[Path]:
 
 
 def _committed(log: Path) -> set[str]:
-    """Names of the files in a sink's log; a compact file has all there was before it."""
+    """Return the file names in a sink's log; a compact file contains all earlier entries."""
     batches = sorted(
         (int(file.name.partition(".")[0]), file)
         for file in log.iterdir()
@@ -158,7 +158,7 @@ def _committed(log: Path) -> set[str]:
 
 
 def _part(file: Path, root: Path, sink: Sink, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """One file, with the columns that its directories name."""
+    """Read one file, with the columns that are in the names of its directories."""
     if file.stat().st_size == 0:
         return schema.empty_table()
     form = _SUFFIXES.get(file.suffix, sink.format)
@@ -181,13 +181,13 @@ def _part(file: Path, root: Path, sink: Sink, names: Sequence[str], schema: pa.S
 
 
 def _text_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """The type to read from text; whether times have a zone is seen there."""
+    """Return the type to read from text; None for times, whose zone is read from the file."""
     kind = schema.field(name).type if name in schema.names else None
     return None if kind is None or pa.types.is_timestamp(kind) else kind
 
 
 def _header(file: Path, form: str, names: Sequence[str]) -> dict[str, str]:
-    """Whether a CSV file begins with its names: what the file says goes before the options."""
+    """Return the header option of a CSV file, if it starts with the names of its columns."""
     if form != "csv":
         return {}
     with file.open(encoding="utf-8") as lines:
@@ -203,13 +203,13 @@ def _column(table: pa.Table, in_path: dict[str, str], field: pa.Field, form: str
             value = pa.array([text] * table.num_rows, pa.string())
         return value.cast(field.type)
     if field.name not in table.column_names:
-        if form == "json":  # Spark leaves out what is null
+        if form == "json":  # Spark leaves out nulls
             return pa.nulls(table.num_rows, field.type)
         msg = f"there is no column {field.name}, only {', '.join(table.column_names)}"
         raise pa.ArrowInvalid(msg)
     column = table.column(field.name).combine_chunks()
     if pa.types.is_timestamp(field.type) and pa.types.is_timestamp(column.type):
-        # points in time, whatever zone they are shown in
+        # the same points in time, in any zone
         in_unit = column.cast(pa.timestamp(field.type.unit, column.type.tz), safe=False)
         return in_unit.cast(pa.int64()).cast(field.type)
     return column.cast(field.type)

@@ -1,6 +1,6 @@
 """A job as one SQL file: settings, where streams come from, and where results go.
 
-It becomes the same tables as a TOML file, so that both are checked by the same words.
+It becomes the same tables as a TOML file, so that the same code checks both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SPARK = "spark."
 
 
 def tables_of(file: str, text: str) -> dict[str, Any]:
-    """The tables of the job that `text` is."""
+    """Parse a job in SQL into the tables of a TOML file."""
     from slackwater.sql.parser import parse
     from slackwater.sql.statement import Setting, Sink, Source
 
@@ -37,7 +37,7 @@ def tables_of(file: str, text: str) -> dict[str, Any]:
             sinks.append(statement)
         else:
             msg = (
-                f"{file}: a file says where results go: INSERT INTO PARQUET 'out' SELECT …, "
+                f"{file}: a file must name its output: INSERT INTO PARQUET 'out' SELECT …, "
                 "got a SELECT alone"
             )
             raise JobFileError(msg)
@@ -52,7 +52,7 @@ def tables_of(file: str, text: str) -> dict[str, Any]:
 
 
 def _place(statement: Any) -> dict[str, Any]:
-    """Where rows are read or written; what Spark does not know as an option is ours."""
+    """Return where rows are read or written, with our own keys apart from Spark's options."""
     ours = {"select", "where", "partition_by"}
     options = {name: value for name, value in statement.options.items() if name not in ours}
     own = {name: value for name, value in statement.options.items() if name in ours}

@@ -1,4 +1,4 @@
-"""Tables of a job file, read key by key: what is wrong is told with file, table and key.
+"""Tables of a job file, read key by key: errors name the file, the table and the key.
 
 >>> table = Table("job.toml: [job]", {"nmae": "x"}, ("name", "trigger"))
 Traceback (most recent call last):
@@ -28,11 +28,11 @@ class Table:
     Parameters
     ----------
     where
-        How errors call it.
+        Its name in error messages.
     given
-        What is in it.
+        Its content.
     allowed
-        The keys that it may have; None: any.
+        The keys that it may have; None allows any.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Table:
         self.fail(f'has no key "{key}"{hint}; allowed are {", ".join(known)}')
 
     def checked(self, make: Callable[[], Made]) -> Made:
-        """What `make` makes; errors of the query get to know the table."""
+        """Call `make` and return its result; errors of the query name the table."""
         try:
             return make()
         except QueryError as error:
@@ -73,7 +73,7 @@ class Table:
     # ---- tables in it
 
     def table(self, name: str, allowed: Sequence[str] | None, required: bool = True) -> Table:
-        """The table [name]."""
+        """Return the table [name]."""
         if name not in self.given and required:
             self.fail(f"needs a table [{name}]")
         table = self.given.get(name, {})
@@ -82,7 +82,7 @@ class Table:
         return Table(f"{self.where} [{name}]", table, allowed)
 
     def tables(self, name: str, allowed: Sequence[str], least: int) -> list[Table]:
-        """The tables [[name]], each called by its `name` if it has one."""
+        """Return the tables [[name]]; errors identify each by its `name` key or its number."""
         tables = self.given.get(name, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self.fail(f"[[{name}]] must be written in double brackets, once per {name}")
@@ -97,13 +97,13 @@ class Table:
     # ---- values in it
 
     def text(self, key: str) -> str:
-        """A text that must be there."""
+        """Return a text that is required."""
         if key not in self.given:
             self.fail(f"needs {key}")
         return self.text_or(key, "")
 
     def text_or(self, key: str, default: Made) -> str | Made:
-        """A text, or `default` if it is not there."""
+        """Return a text, or `default` without one."""
         value = self.given.get(key)
         if value is None:
             return default
@@ -112,14 +112,14 @@ class Table:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; empty if it is not there."""
+        """Return a list of texts; empty without one."""
         value = self.given.get(key, [])
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
             self.refuse(key, "a list of texts")
         return tuple(value)
 
     def whole(self, key: str) -> int | None:
-        """A whole number from 1, if it is there."""
+        """Return a whole number from 1, or None."""
         value = self.given.get(key)
         if value is None:
             return None
@@ -128,23 +128,23 @@ class Table:
         return value
 
     def choice(self, key: str, allowed: Sequence[str], default: str) -> Any:
-        """One of some words."""
+        """Return one of the allowed words."""
         value = self.given.get(key, default)
         if value not in allowed:
             self.refuse(key, " or ".join(f'"{word}"' for word in allowed))
         return value
 
     def duration(self, key: str, unit: TimeUnit) -> Duration | None:
-        """A duration as it was given, if it is there."""
+        """Return a duration as it was given, or None."""
         value: Duration | None = self.given.get(key)
         if value is not None:
             self.checked(lambda: to_units(value, unit, key))
         return value
 
     def settings(self, key: str) -> dict[str, str]:
-        """A table of settings of Spark, as text; empty if it is not there.
+        """Return a table of Spark settings, as text; empty without one.
 
-        TOML reads ``kafka.group.id = 1`` as tables in tables; here it is one name again.
+        TOML reads ``kafka.group.id = 1`` as tables in tables; this makes it one name again.
         """
         given = self.given.get(key, {})
         if not isinstance(given, dict):
@@ -152,7 +152,7 @@ class Table:
         return self.flat(given, key)
 
     def flat(self, table: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, str]:
-        """Nested tables as dotted names; `key` is where they are, for errors."""
+        """Return nested tables as dotted names; `key` is their place, for errors."""
         found: dict[str, str] = {}
         for name, value in table.items():
             dotted = f"{prefix}{name}"

@@ -1,8 +1,10 @@
-"""Results that were written or replayed, held against the truth: figures, faults, notes."""
+"""Compare the output of a job with the exact results of its recorded streams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import singledispatch
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,46 +12,114 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slackwater.engine.output import LATE, RESULT_TS
-from slackwater.jobs.comparison import Matched, matched, windows
-from slackwater.jobs.figures import Line
-from slackwater.jobs.sink_files import Columns
+from slackwater.jobs.comparison import RowComparison, compare_rows, compare_windows
+from slackwater.jobs.job import JobFile
+from slackwater.jobs.measurement import Measurement
+from slackwater.jobs.recordings import of_job
+from slackwater.jobs.sink_files import Columns, columns_of, read_output
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import ErrorBound, Recall
 from slackwater.query.join import JoinQuery, Tuples
 from slackwater.query.units import to_units
 from slackwater.query.window import AnyQuery, WindowQuery
-from slackwater.testing.oracle import Exact
+from slackwater.testing.oracle import Exact, exact
 
 EXAMPLES = 3  # rows that are shown of each fault
+STEPS = ("reading the streams", "computing the truth", "reading the output", "comparing")
 
 
-class Judgement(NamedTuple):
-    """What came of a comparison."""
+class Verification(NamedTuple):
+    """The result of a comparison."""
 
-    lines: list[Line]
-    examples: dict[str, list[dict[str, Any]]]
+    measurements: list[Measurement]
+    examples: dict[str, list[dict[str, Any]]]  # rows of the output, by fault
     notes: list[str]
+    oracle: str = ""  # what computed the truth
+
+    @property
+    def ok(self) -> bool:
+        """Whether all measurements are within their limits."""
+        return all(measured.ok for measured in self.measurements)
 
 
-def judge(query: AnyQuery, exact: Exact, columns: Columns, found: pa.Table) -> Judgement:
+def verify(
+    job: JobFile,
+    outputs: Sequence[Path] = (),
+    on_step: Callable[[str, int, int], None] = lambda *_: None,
+) -> Verification:
+    """Compare the output of a job with the exact results.
+
+    Parameters
+    ----------
+    job
+        The job; its sources must be files.
+    outputs
+        Files or directories of the output; by default those of the sink.
+    on_step
+        Called with the current step, its number, and the number of steps.
+
+    Returns:
+    -------
+    Verification
+        Numbers, rows that are wrong, and notes.
+
+    Raises:
+    ------
+    JobFileError
+        If the streams or the output cannot be read or compared.
+    """
+    paths = outputs or [_sink_path(job)]
+    on_step(STEPS[0], 0, len(STEPS))
+    recording = of_job(job)
+    on_step(STEPS[1], 1, len(STEPS))
+    true = exact(job.query, recording.tables)
+    on_step(STEPS[2], 2, len(STEPS))
+    columns = columns_of(job.sink, true.table, _marks_late(job.query))
+    found = read_output(paths, job.sink, columns)
+    on_step(STEPS[3], 3, len(STEPS))
+    verification = compare(job.query, true, columns, found)
+    if job.options["at_end"] == "hold":
+        verification.notes.append(
+            'With at_end = "hold" events may still wait: their results count as missing.'
+        )
+    return verification._replace(oracle=true.oracle)
+
+
+def _sink_path(job: JobFile) -> Path:
+    if job.sink.path is None or "://" in job.sink.path:
+        msg = f"{job.file}: [sink] has no files on this machine; name the output"
+        raise JobFileError(msg)
+    return Path(job.sink.path)
+
+
+@singledispatch
+def _marks_late(query: AnyQuery) -> bool:
+    """Return whether results have a column that marks late ones."""
+    return False
+
+
+@_marks_late.register
+def _(query: JoinQuery) -> bool:
+    return query.late == "emit" and query.select != "count"
+
+
+@singledispatch
+def compare(query: AnyQuery, exact: Exact, columns: Columns, found: pa.Table) -> Verification:
     """Compare `found`, the output in these columns, with the truth."""
-    if isinstance(query, WindowQuery):
-        return _windows(query, columns, found)
-    if isinstance(query, AggregateQuery):
-        return _aggregates(query, columns, found)
-    return _join(query, exact, columns, found)
+    raise NotImplementedError(type(query))
 
 
 # ---- joins
 
 
-def _join(query: JoinQuery, exact: Exact, columns: Columns, found: pa.Table) -> Judgement:
+@compare.register
+def _(query: JoinQuery, exact: Exact, columns: Columns, found: pa.Table) -> Verification:
     notes = []
     if columns.unknown:
-        notes.append(f"Only Spark knows what these are; not compared: {', '.join(columns.unknown)}")
+        notes.append(f"Only Spark can compute these; not compared: {', '.join(columns.unknown)}")
     if not columns.true.num_columns:
-        msg = "no column of the output can be computed without Spark; select one as it is"
+        msg = "no column of the output can be computed without Spark; select one unchanged"
         raise JobFileError(msg)
     weight = None
     if query.select == "count":
@@ -57,43 +127,45 @@ def _join(query: JoinQuery, exact: Exact, columns: Columns, found: pa.Table) -> 
     late_name = columns.named(LATE)
     late = None if late_name is None else np.asarray(found.column(late_name))
     if query.late == "emit" and late_name is None and query.select != "count":
-        notes.append("The output does not say which results are late: all count as in time.")
-    compared = matched(columns.true, found.select(columns.true.column_names), late, weight)
+        notes.append("The output does not mark late results: all count as in time.")
+    compared = compare_rows(columns.true, found.select(columns.true.column_names), late, weight)
     subset = not query.has_tuple_windows
     if not subset:
         notes.append("Windows in tuples: where events are late, results need not be true.")
     lines = [
-        Line("true results", int(compared.true.sum()), "results"),
-        Line("results in the output", int(compared.found.sum()), "results"),
+        Measurement("true results", int(compared.true.sum()), "results"),
+        Measurement("results in the output", int(compared.found.sum()), "results"),
         *_faults(compared, "results", subset),
         *_recalls(query, exact, columns, compared, late is not None),
     ]
-    return Judgement(lines, compared.examples(EXAMPLES), notes)
+    return Verification(lines, compared.examples(EXAMPLES), notes)
 
 
-def _faults(compared: Matched, of: str, subset: bool) -> list[Line]:
+def _faults(compared: RowComparison, of: str, subset: bool) -> list[Measurement]:
     most = 0 if subset else None
     return [
-        Line(f"missing {of}", compared.missing, of),
-        Line(f"extra {of}", compared.extra, of, ceiling=most),
-        Line(f"doubled {of}", compared.doubled, of, ceiling=most),
+        Measurement(f"missing {of}", compared.missing, of),
+        Measurement(f"extra {of}", compared.extra, of, ceiling=most),
+        Measurement(f"doubled {of}", compared.doubled, of, ceiling=most),
     ]
 
 
 def _recalls(
-    query: JoinQuery, exact: Exact, columns: Columns, compared: Matched, knows_late: bool
-) -> list[Line]:
+    query: JoinQuery, exact: Exact, columns: Columns, compared: RowComparison, knows_late: bool
+) -> list[Measurement]:
     goal = query.goal
     target = goal.target if isinstance(goal, Recall) else None
     lines = []
     if knows_late:
         late = int((compared.found - compared.in_time).sum())
         lines = [
-            Line("late results", late, "results"),
-            Line("recall, late ones too", round(compared.recall, 6), "share"),
+            Measurement("late results", late, "results"),
+            Measurement("recall, late ones too", round(compared.recall, 6), "share"),
         ]
     in_time = compared.recall_in_time
-    lines.append(Line("recall in time" if knows_late else "recall", in_time, "share", floor=target))
+    lines.append(
+        Measurement("recall in time" if knows_late else "recall", in_time, "share", floor=target)
+    )
     ts = columns.named(RESULT_TS)
     if ts is None or not isinstance(goal, Recall):
         return lines
@@ -104,80 +176,84 @@ def _recalls(
     share = float(np.mean(recalls >= goal.target))
     return [
         *lines,
-        Line(f"Φ({goal.target:g}) over {goal.over}", round(share, 6), "share"),
-        Line(f"smallest recall over {goal.over}", round(float(recalls.min()), 6), "share"),
+        Measurement(f"Φ({goal.target:g}) over {goal.over}", round(share, 6), "share"),
+        Measurement(f"smallest recall over {goal.over}", round(float(recalls.min()), 6), "share"),
     ]
 
 
 # ---- windows of one stream
 
 
-def _windows(query: WindowQuery, columns: Columns, found: pa.Table) -> Judgement:
+@compare.register
+def _(query: WindowQuery, exact: Exact, columns: Columns, found: pa.Table) -> Verification:
     keys = [_needed(columns, name) for name in (RESULT_TS, *query.by)]
     values = [name for result in query.select if (name := columns.named(result)) is not None]
-    compared = windows(columns.true, found, keys, values)
+    compared = compare_windows(columns.true, found, keys, values)
     in_tuples = isinstance(query.length, Tuples)
     notes = _not_compared([n for n in query.select if columns.named(n) is None])
     if in_tuples:
         notes.append("Windows in tuples: where events are dropped, others end in their place.")
     lines = [
-        Line("true windows", int(compared.matched.true.sum()), "windows"),
-        Line("windows in the output", int(compared.matched.found.sum()), "windows"),
-        *_faults(compared.matched, "windows", not in_tuples),
-        Line("recall", compared.matched.recall, "share"),
-        Line("windows compared", compared.compared, "windows"),
-        Line("windows that differ", compared.wrong.num_rows, "windows"),
-        Line("largest error", round(float(compared.error.max(initial=0)), 6), "share"),
+        Measurement("true windows", int(compared.rows.true.sum()), "windows"),
+        Measurement("windows in the output", int(compared.rows.found.sum()), "windows"),
+        *_faults(compared.rows, "windows", not in_tuples),
+        Measurement("recall", compared.rows.recall, "share"),
+        Measurement("windows compared", compared.compared, "windows"),
+        Measurement("windows that differ", compared.wrong.num_rows, "windows"),
+        Measurement("largest error", round(float(compared.error.max(initial=0)), 6), "share"),
     ]
     if isinstance(query.goal, ErrorBound):
         name = f"windows wrong by at most {query.goal.bound:g}"
         share = compared.within(query.goal.bound)
-        lines.append(Line(name, share, "share", floor=query.goal.confidence))
-    examples = compared.matched.examples(EXAMPLES)
+        lines.append(Measurement(name, share, "share", floor=query.goal.confidence))
+    examples = compared.rows.examples(EXAMPLES)
     if compared.wrong.num_rows:
         examples["different"] = compared.wrong.slice(0, EXAMPLES).to_pylist()
-    return Judgement(lines, examples, notes)
+    return Verification(lines, examples, notes)
 
 
 # ---- aggregates over joined windows
 
 
-def _aggregates(query: AggregateQuery, columns: Columns, found: pa.Table) -> Judgement:
+@compare.register
+def _(query: AggregateQuery, exact: Exact, columns: Columns, found: pa.Table) -> Verification:
     keys = [_needed(columns, name) for name in ("window_start", *query.group_columns)]
     values = [name for result in query.select if (name := columns.named(result)) is not None]
     flag = _needed(columns, "exact")
     true = columns.true
     early = found.filter(pc.invert(found.column(flag)))
     final = found.filter(found.column(flag))
-    told = matched(true.select(keys), found.select(keys).group_by(keys).aggregate([]))
-    of_early, of_final = (windows(true, rows, keys, values) for rows in (early, final))
-    doubled = of_early.matched.doubled + of_final.matched.doubled
+    in_any = compare_rows(true.select(keys), found.select(keys).group_by(keys).aggregate([]))
+    of_early, of_final = (compare_windows(true, rows, keys, values) for rows in (early, final))
+    doubled = of_early.rows.doubled + of_final.rows.doubled
     lines = [
-        Line("true windows", true.num_rows, "windows"),
-        Line("windows in the output", int(told.found.sum()), "windows"),
-        Line("missing windows", told.missing, "windows"),
-        Line("extra windows", told.extra, "windows", ceiling=0),
-        Line("doubled windows", doubled, "windows", ceiling=0),
-        Line("recall", told.recall, "share"),
-        Line("early answers", early.num_rows, "rows"),
-        Line("error of early answers", round(_mean(of_early.error), 6), "share"),
+        Measurement("true windows", true.num_rows, "windows"),
+        Measurement("windows in the output", int(in_any.found.sum()), "windows"),
+        Measurement("missing windows", in_any.missing, "windows"),
+        Measurement("extra windows", in_any.extra, "windows", ceiling=0),
+        Measurement("doubled windows", doubled, "windows", ceiling=0),
+        Measurement("recall", in_any.recall, "share"),
+        Measurement("early answers", early.num_rows, "rows"),
+        Measurement("error of early answers", round(_mean(of_early.error), 6), "share"),
         *_coverage(query, columns, early, keys),
-        Line("exact answers", final.num_rows, "rows"),
-        Line("exact answers that differ", of_final.wrong.num_rows, "rows"),
+        Measurement("exact answers", final.num_rows, "rows"),
+        Measurement("exact answers that differ", of_final.wrong.num_rows, "rows"),
     ]
-    examples = told.examples(EXAMPLES)
+    examples = in_any.examples(EXAMPLES)
     for part in (of_early, of_final):
-        for row in part.matched.examples(EXAMPLES).get("doubled", []):
+        for row in part.rows.examples(EXAMPLES).get("doubled", []):
             examples.setdefault("doubled", []).append(row)
     if of_final.wrong.num_rows:
         examples["different"] = of_final.wrong.slice(0, EXAMPLES).to_pylist()
-    return Judgement(lines, examples, _not_compared([n for n in query.select if n not in values]))
+    return Verification(
+        lines, examples, _not_compared([n for n in query.select if n not in values])
+    )
 
 
 def _coverage(
     query: AggregateQuery, columns: Columns, early: pa.Table, keys: Sequence[str]
-) -> list[Line]:
-    """How often the truth lies between low and high."""
+) -> list[Measurement]:
+    """Measure how often the truth lies between low and high."""
     if not query.compensate:
         return []
     inside: list[float] = []
@@ -190,7 +266,7 @@ def _coverage(
         low, high, true = (held.column(column).to_numpy() for column in (*ends, value))
         known = ~np.isnan(low)
         inside += ((low <= true) & (true <= high))[known].tolist()
-    return [Line("intervals that hold the truth", round(_mean(inside), 6), "share")]
+    return [Measurement("intervals that hold the truth", round(_mean(inside), 6), "share")]
 
 
 def _mean(values: Any) -> float:
@@ -203,10 +279,10 @@ def _mean(values: Any) -> float:
 def _needed(columns: Columns, result: str) -> str:
     name = columns.named(result)
     if name is None:
-        msg = f"the output must have {result} as it is, got {', '.join(columns.names)}"
+        msg = f"the output must have {result} unchanged, got {', '.join(columns.names)}"
         raise JobFileError(msg)
     return name
 
 
 def _not_compared(names: Sequence[str]) -> list[str]:
-    return [f"Not in the output as they are; not compared: {', '.join(names)}"] if names else []
+    return [f"Not unchanged in the output; not compared: {', '.join(names)}"] if names else []

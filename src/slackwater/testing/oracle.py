@@ -1,14 +1,15 @@
-"""What a query over recorded streams gives if nothing is late: the truth, for comparison.
+"""The exact results of a query over recorded streams, as if nothing were late.
 
-It is computed by DuckDB where that is installed and can: by other code than ours, from the
-definition alone. Otherwise it is our own engine on the sorted input, which the property tests
-compare with naive oracles.
+DuckDB computes them where it is installed and supports the query: other code than ours, from the
+definition alone. Otherwise our own engine runs on the sorted input; the property tests compare it
+with naive oracles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import singledispatch
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -37,7 +38,7 @@ _NOW = "__arrival"
 
 
 class Exact(NamedTuple):
-    """The true results, and who computed them."""
+    """The true results, and what computed them."""
 
     table: pa.Table
     oracle: str
@@ -46,7 +47,7 @@ class Exact(NamedTuple):
 
 
 def exact(query: AnyQuery, tables: Mapping[str, pa.Table]) -> Exact:
-    """All true results over `tables`, in the columns that `replay` gives."""
+    """Compute all true results over `tables`, in the columns that `replay` returns."""
     begin, end = _span(query, tables)
     found = _by_duckdb(query, tables)
     if found is not None:
@@ -55,7 +56,7 @@ def exact(query: AnyQuery, tables: Mapping[str, pa.Table]) -> Exact:
 
 
 def _times(query: AnyQuery, tables: Mapping[str, pa.Table]) -> list[tuple[I64, Any]]:
-    """The event times of each stream, and which of them are usable."""
+    """Return the event times of each stream, and which of them are usable."""
     return [time_in_units(flat(tables[s.name].column(s.ts)), query.unit) for s in query.streams]
 
 
@@ -67,29 +68,25 @@ def _span(query: AnyQuery, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
 # ---- our own engine, on sorted input
 
 
+@singledispatch
 def _by_engine(query: AnyQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
-    if isinstance(query, WindowQuery):
-        return _windows(query, tables)
-    if isinstance(query, AggregateQuery):
-        return _aggregates(query, tables)
+    """Compute the true results by our own engine."""
+    raise NotImplementedError(type(query))
+
+
+@_by_engine.register
+def _(query: JoinQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
     batch, _ = recorded(query, tables, None)
     return truth(query, batch, query.select)[0].table
 
 
-def _sorted(query: AnyQuery, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The rows that have a time, by event time; those of the same time as they were."""
-    found = {}
-    for stream, (ts, good) in zip(query.streams, _times(query, tables), strict=True):
-        order = np.argsort(ts, kind="stable")
-        found[stream.name] = tables[stream.name].take(order[good[order]])
-    return found
-
-
-def _windows(query: WindowQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
+@_by_engine.register
+def _(query: WindowQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
     return windows(replace(query, goal=NoSlack()), _sorted(query, tables), None).results
 
 
-def _aggregates(query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
+@_by_engine.register
+def _(query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
     in_order = _sorted(query, tables)
     at_once = {
         stream.name: in_order[stream.name].append_column(_NOW, in_order[stream.name][stream.ts])
@@ -99,11 +96,20 @@ def _aggregates(query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Tab
     return aggregates(complete, at_once, _NOW).exact
 
 
+def _sorted(query: AnyQuery, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return the rows that have a time, sorted by event time; the sort is stable."""
+    found = {}
+    for stream, (ts, good) in zip(query.streams, _times(query, tables), strict=True):
+        order = np.argsort(ts, kind="stable")
+        found[stream.name] = tables[stream.name].take(order[good[order]])
+    return found
+
+
 # ---- DuckDB
 
 
 def _by_duckdb(query: AnyQuery, tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """The true results; None: DuckDB is not there, or cannot say."""
+    """Compute the true results by DuckDB; None if it is missing or does not support the query."""
     if find_spec("duckdb") is None:
         return None
     import duckdb  # noqa: PLC0415  not everybody has it
@@ -111,13 +117,9 @@ def _by_duckdb(query: AnyQuery, tables: Mapping[str, pa.Table]) -> pa.Table | No
     base = duckdb.connect()
     try:
         base.execute("SET enable_progress_bar = false")
-        if isinstance(query, WindowQuery):
-            return windows_by_sql(base, query, tables)
-        if isinstance(query, AggregateQuery):
-            return aggregates_by_sql(base, query, tables)
-        return _join_by_sql(base, query, tables)
+        return _BY_SQL[type(query)](base, query, tables)
     except (duckdb.Error, NotSqlError):
-        return None  # a type or a function that it does not know
+        return None  # a type or a function that DuckDB does not have
     finally:
         base.close()
 
@@ -131,8 +133,15 @@ def _join_by_sql(base: Any, query: JoinQuery, tables: Mapping[str, pa.Table]) ->
     return _results(query, tables, base.sql(_sql(query)).to_arrow_table())
 
 
+_BY_SQL: dict[type, Callable[[Any, Any, Mapping[str, pa.Table]], pa.Table]] = {
+    JoinQuery: _join_by_sql,
+    WindowQuery: windows_by_sql,
+    AggregateQuery: aggregates_by_sql,
+}
+
+
 def _reads(query: JoinQuery, stream: int) -> list[str]:
-    """The columns of a stream that the join looks at, besides the time."""
+    """Return the columns of a stream that the join reads, besides the time."""
     keys = [column for key in query.keys for column in key.columns.get(stream, ())]
     condition = query.condition
     name = query.names[stream]
@@ -141,9 +150,9 @@ def _reads(query: JoinQuery, stream: int) -> list[str]:
 
 
 def _input(query: JoinQuery, stream: int, table: pa.Table) -> pa.Table:
-    """Row number, time, end of the first window that holds it, and what the join looks at.
+    """Return row number, time, end of the first window that holds it, and the columns it reads.
 
-    Rows that cannot take part are left out: those with no usable time, and nulls.
+    Rows that cannot take part are left out: those without a usable time, and nulls.
     """
     ts, good = time_in_units(flat(table.column(query.streams[stream].ts)), query.unit)
     slide = query.slide_units
@@ -153,7 +162,7 @@ def _input(query: JoinQuery, stream: int, table: pa.Table) -> pa.Table:
     for name, column in columns.items():
         good = good & np.asarray(column.is_valid())
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-            msg = f"{name} has NaN, which SQL takes to be larger than every number"
+            msg = f"{name} has NaN, which SQL orders above every number"
             raise NotSqlError(msg)
     own = pa.table({"#row": np.arange(len(ts)), "#t": ts, "#end": (ts + shift) // slide * slide})
     for name, column in columns.items():
@@ -162,7 +171,7 @@ def _input(query: JoinQuery, stream: int, table: pa.Table) -> pa.Table:
 
 
 def _sql(query: JoinQuery) -> str:
-    """One result per row: which row of each stream it has, and its time."""
+    """Return SQL with one result per row: its row in each stream, and its time."""
     streams = range(len(query.streams))
     tests = [
         f"{_column(key.streams[0], first)} = {_column(other, column)}"

@@ -1,7 +1,7 @@
 """Windows and aggregates over them as SQL: from the definition alone, by code that is not ours.
 
-Each event is repeated for every window that holds it; the rest is GROUP BY. What SQL cannot say so
-simply (windows in tuples, windows that end at each event) is not for this oracle.
+Each event is repeated for every window that holds it; the rest is GROUP BY. This oracle does not
+support windows in tuples, nor windows that end at each event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EDGE = "#edge"  # of the window that a row is in: its start, or for one stream 
 
 
 def windows_by_sql(base: Any, query: WindowQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """All windows of one stream, by a connection to DuckDB."""
+    """Compute all windows of one stream, by a connection to DuckDB."""
     length, step = query.length, query.step
     if not isinstance(length, int) or not isinstance(step, int):
         msg = "windows in tuples, or at each event"
@@ -34,7 +34,9 @@ def windows_by_sql(base: Any, query: WindowQuery, tables: Mapping[str, pa.Table]
     table = tables[stream.name]
     # the first end not before t; where windows do not hold their end, behind it
     shift = step - 1 if query.bounds == "(]" else step
-    base.register("s0", _spread(query, 0, table, list(query.by), length, step, shift))
+    base.register(
+        "s0", _spread(query, 0, table, list(query.by), length, step, shift, query.bounds == "(]")
+    )
     by = ", ".join(map(_quoted, [_EDGE, *query.by]))
     values = [f"{_aggregate(how, '')} AS {_quoted(name)}" for name, how in query.select.items()]
     found = base.sql(f"SELECT {by}, {', '.join(values)} FROM s0 GROUP BY {by} ORDER BY {by}")
@@ -44,7 +46,7 @@ def windows_by_sql(base: Any, query: WindowQuery, tables: Mapping[str, pa.Table]
 
 
 def aggregates_by_sql(base: Any, query: AggregateQuery, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The join of each window, aggregated, by a connection to DuckDB."""
+    """Compute the join of each window, aggregated, by a connection to DuckDB."""
     streams = range(len(query.streams))
     keys, group, groups = query.keys[0], query.group_stream, query.group_columns
     for s, name in enumerate(query.names):
@@ -65,20 +67,22 @@ def aggregates_by_sql(base: Any, query: AggregateQuery, tables: Mapping[str, pa.
         column = None if how.column is None else query.place(how.column)[1]
         values.append(f"{_aggregate(Aggregate(how.function, column), place)} AS v{i}")
     names = ", ".join(["e", *(f"g{i}" for i in range(len(own)))])
-    told = ", ".join([f"s0.{edge} AS e", *own])
-    joined = f"SELECT {told}, {', '.join(values)} FROM {', '.join(f's{s}' for s in streams)} "
+    window = ", ".join([f"s0.{edge} AS e", *own])
+    joined = f"SELECT {window}, {', '.join(values)} FROM {', '.join(f's{s}' for s in streams)} "
     joined += f"WHERE {' AND '.join(equal)} GROUP BY ALL"
-    # windows without any result are told too: of all streams, or of all groups of one
+    # windows without any result have a row too: those of all streams, or all groups of one
     holders = streams if group is None else [group]
     there = " UNION ".join(
         f"SELECT DISTINCT {', '.join([f's{s}.{edge} AS e', *own])} FROM s{s}" for s in holders
     )
     every = f"SELECT * FROM ({there}) LEFT JOIN ({joined}) USING ({names}) ORDER BY {names}"
-    return _told(query, tables, base.sql(every).to_arrow_table())
+    return _in_result_schema(query, tables, base.sql(every).to_arrow_table())
 
 
-def _told(query: AggregateQuery, tables: Mapping[str, pa.Table], found: pa.Table) -> pa.Table:
-    """In the columns of `replay`: observed, low and high are the value itself."""
+def _in_result_schema(
+    query: AggregateQuery, tables: Mapping[str, pa.Table], found: pa.Table
+) -> pa.Table:
+    """Return the columns of `replay`: observed, low and high are the value itself."""
     schema = result_schema(query, [tables[name].schema for name in query.names])
     start = found.column("e").combine_chunks().cast(pa.int64())
     end = pa.array(start.to_numpy() + query.length)
@@ -101,11 +105,12 @@ def _spread(
     length: int,
     step: int,
     shift: int,
+    open_start: bool = False,
 ) -> pa.Table:
-    """The rows that can take part, once for each window that holds them; ties as they are.
+    """Return the rows that can take part, once for each window that holds them.
 
-    Windows are known by an edge at the multiples of `step`: with a `shift` the end, of which the
-    first one is `shift` behind t, rounded down; without, the start, and the last one.
+    An edge at a multiple of `step` identifies a window: with a `shift` its end, the first of which
+    is `t + shift` rounded down; without, its start. `open_start` makes windows ``(]``, not ``[)``.
     """
     ts, good = time_in_units(flat(table.column(query.streams[stream].ts)), query.unit)
     for name in not_null:
@@ -121,7 +126,6 @@ def _spread(
             edge = first - n * step
             low, high = edge, edge + length
         t = ts[rows]
-        open_start = isinstance(query, WindowQuery) and query.bounds == "(]"
         inside = (low < t) & (t <= high) if open_start else (low <= t) & (t < high)
         parts.append((rows[inside], edge[inside]))
     row, edges = (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.replay import recorded
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.query.shedding import Harvest, Shedding, TailDrop
 from slackwater_lab.papers.overload import SECOND, WARM_UP, Workload, query_of
 
@@ -67,7 +67,7 @@ class Case:
     """One benchmark; it may give several lines."""
 
     title: str
-    measure: Callable[[Setting], Iterator[Line]]
+    measure: Callable[[Setting], Iterator[Measurement]]
 
 
 def overloading_rate(seed: int) -> float:
@@ -133,23 +133,27 @@ def _embedded_run(shed: Shedding, tables: dict[str, pa.Table], quick: bool) -> O
     )
 
 
-def _lines(setting: Setting, where: str, ours: Overloaded, tail: Overloaded) -> Iterator[Line]:
-    yield Line(f"{where}: results", round(ours.output), "/s")
-    yield Line(f"{where}: results of tail drop", round(tail.output), "/s")
+def _lines(
+    setting: Setting, where: str, ours: Overloaded, tail: Overloaded
+) -> Iterator[Measurement]:
+    yield Measurement(f"{where}: results", round(ours.output), "/s")
+    yield Measurement(f"{where}: results of tail drop", round(tail.output), "/s")
     more = round(ours.output / max(tail.output, 1.0), 2)
-    yield Line(f"{where}: results by those of tail drop", more, "times", setting.at_least(2.0))
-    yield Line(f"{where}: throttle", round(ours.throttle, 4), "of the work")
-    yield Line(f"{where}: events dropped", round(ours.shed, 4), "share")
+    yield Measurement(
+        f"{where}: results by those of tail drop", more, "times", setting.at_least(2.0)
+    )
+    yield Measurement(f"{where}: throttle", round(ours.throttle, 4), "of the work")
+    yield Measurement(f"{where}: events dropped", round(ours.shed, 4), "share")
     most = setting.at_most(10.0)
-    yield Line(f"{where}: most work that waited", round(ours.backlog, 2), "s", ceiling=most)
+    yield Measurement(f"{where}: most work that waited", round(ours.backlog, 2), "s", ceiling=most)
     flat = setting.at_most(0.1)
-    yield Line(f"{where}: growth of memory", round(ours.growth, 4), "share", ceiling=flat)
+    yield Measurement(f"{where}: growth of memory", round(ours.growth, 4), "share", ceiling=flat)
 
 
-def _embedded(setting: Setting) -> Iterator[Line]:
+def _embedded(setting: Setting) -> Iterator[Measurement]:
     tables = setting.tables()
     rate = tables["s1"].num_rows / setting.seconds
-    yield Line("input", round(rate), "events/s and stream")
+    yield Measurement("input", round(rate), "events/s and stream")
     runs = [_embedded_run(shed, tables, setting.quick) for shed in _METHODS]
     yield from _lines(setting, "embedded", *runs)
 
@@ -157,7 +161,7 @@ def _embedded(setting: Setting) -> Iterator[Line]:
 # ---- on Spark
 
 
-def _spark(setting: Setting) -> Iterator[Line]:
+def _spark(setting: Setting) -> Iterator[Measurement]:
     from slackwater.spark.session import session  # noqa: PLC0415
 
     folder = _files(setting)

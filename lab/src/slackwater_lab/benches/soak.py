@@ -17,7 +17,7 @@ import numpy as np
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output
 from slackwater.engine.report import average_slack, columns, recall_series
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.kernels.records import I64
 from slackwater.query.goals import NoSlack, Recall
 from slackwater.query.join import JoinQuery, Stream
@@ -123,7 +123,7 @@ def _count(seconds: list[int], output: Output) -> None:
         seconds[second] += count
 
 
-def lines(seen: Soak, quick: bool) -> Iterator[Line]:
+def lines(seen: Soak, quick: bool) -> Iterator[Measurement]:
     """The figures, with what was promised."""
 
     def promised(limit: float) -> float | None:
@@ -131,27 +131,29 @@ def lines(seen: Soak, quick: bool) -> Iterator[Line]:
 
     produced, true = sum(seen.produced), sum(seen.true)
     memory = seen.memories()
-    yield Line("events", seen.events[-1], "events")
-    yield Line("event time", round(seen.top / 3_600_000, 2), "hours")
-    yield Line("speed", round(seen.events[-1] / seen.seconds), "events per CPU second")
-    yield Line("memory, first fifth", round(memory[0]), "MB")
-    yield Line("memory, last fifth", round(memory[-1]), "MB")
+    yield Measurement("events", seen.events[-1], "events")
+    yield Measurement("event time", round(seen.top / 3_600_000, 2), "hours")
+    yield Measurement("speed", round(seen.events[-1] / seen.seconds), "events per CPU second")
+    yield Measurement("memory, first fifth", round(memory[0]), "MB")
+    yield Measurement("memory, last fifth", round(memory[-1]), "MB")
     growth = round(memory[-1] / memory[0] - 1, 4)
-    yield Line("growth of memory", growth, "share", ceiling=promised(0.02))
-    yield Line("true results", true, "results")
-    yield Line("produced", produced, "results")
-    yield Line("counted as lost", seen.lost, "results")
+    yield Measurement("growth of memory", growth, "share", ceiling=promised(0.02))
+    yield Measurement("true results", true, "results")
+    yield Measurement("produced", produced, "results")
+    yield Measurement("counted as lost", seen.lost, "results")
     unaccounted = abs(true - produced - seen.lost) + seen.lost_unknown + (not seen.is_balanced)
-    yield Line("not accounted for", unaccounted, "results", ceiling=0)
-    yield Line("recall", round(produced / true, 4), "share", floor=promised(GAMMA))
-    yield Line("average K", round(average_slack(seen.slacks, _PERIOD, seen.top)), "ms")
+    yield Measurement("not accounted for", unaccounted, "results", ceiling=0)
+    yield Measurement("recall", round(produced / true, 4), "share", floor=promised(GAMMA))
+    yield Measurement("average K", round(average_slack(seen.slacks, _PERIOD, seen.top)), "ms")
     phis, nearly = seen.phis(), seen.phis(0.99 * GAMMA)
     if phis:  # at least a few tides
-        yield Line("Φ(0.95), first fifth", round(phis[0], 4), "share")
-        yield Line("Φ(0.95), last fifth", round(phis[-1], 4), "share")
+        yield Measurement("Φ(0.95), first fifth", round(phis[0], 4), "share")
+        yield Measurement("Φ(0.95), last fifth", round(phis[-1], 4), "share")
         drift = round(max(phis) - min(phis), 4)
-        yield Line("Φ(0.95), largest difference of fifths", drift, "share", ceiling=promised(0.05))
-        yield Line("Φ(0.99 · 0.95), worst fifth", round(min(nearly), 4), "share")
+        yield Measurement(
+            "Φ(0.95), largest difference of fifths", drift, "share", ceiling=promised(0.05)
+        )
+        yield Measurement("Φ(0.99 · 0.95), worst fifth", round(min(nearly), 4), "share")
 
 
 def figure(seen: Soak) -> Figure:

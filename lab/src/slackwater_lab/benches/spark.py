@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.testing.workloads import uniform_keys
 from slackwater_lab.benches.spark_run import Plan, in_own_process
 
@@ -26,7 +26,7 @@ _SLACK_MS = 5_000  # more than any delay in the data, so both joins find everyth
 
 
 @dataclass(frozen=True)
-class Setting:
+class SparkOptions:
     """What a case is run with."""
 
     seed: int
@@ -67,45 +67,45 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Case:
+class SparkBenchmark:
     """One comparison; it may give several lines."""
 
     title: str
-    measure: Callable[[Setting], Iterator[Line]]
+    measure: Callable[[SparkOptions], Iterator[Measurement]]
 
 
 def _timestamps(ms: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.add(ms, _START_MS).cast(pa.timestamp("ms")).cast(pa.timestamp("us", "UTC"))
 
 
-def _two_way(setting: Setting) -> Iterator[Line]:
-    rows, per_file = (20_000, 5_000) if setting.quick else (5_000_000, 100_000)
-    data = setting.files("two-way", "ab", rows, per_file, 10_000, 20_000)
+def _two_way(options: SparkOptions) -> Iterator[Measurement]:
+    rows, per_file = (20_000, 5_000) if options.quick else (5_000_000, 100_000)
+    data = options.files("two-way", "ab", rows, per_file, 10_000, 20_000)
     plan = Plan("slackwater", str(data), ("a", "b"), _WINDOW_MS, _SLACK_MS, files_per_trigger=4)
     ours = in_own_process(plan)
-    yield Line("slackwater, steady", round(ours.steady()), "rows/s")
-    yield Line("slackwater, whole run", round(ours.rows / ours.seconds), "rows/s")
-    few = None if setting.quick else 12  # files of each stream: three micro-batches
+    yield Measurement("slackwater, steady", round(ours.steady()), "rows/s")
+    yield Measurement("slackwater, whole run", round(ours.rows / ours.seconds), "rows/s")
+    few = None if options.quick else 12  # files of each stream: three micro-batches
     for engine in ("native rocksdb", "native rocksdb v4"):
         native = in_own_process(replace(plan, engine=engine, most_files=few))
         rate = native.steady(skip=1)
-        yield Line(f"{engine}, steady", round(rate), "rows/s")
-        floor = setting.at_least(10)
-        yield Line(f"times {engine}", round(ours.steady() / rate, 1), "times", floor=floor)
+        yield Measurement(f"{engine}, steady", round(rate), "rows/s")
+        floor = options.at_least(10)
+        yield Measurement(f"times {engine}", round(ours.steady() / rate, 1), "times", floor=floor)
     native = in_own_process(replace(plan, engine="native hdfs"))
-    yield Line("native hdfs, steady", round(native.steady()), "rows/s")
+    yield Measurement("native hdfs, steady", round(native.steady()), "rows/s")
     times = round(ours.steady() / native.steady(), 1)
-    yield Line("times native hdfs", times, "times", floor=setting.at_least(8))
+    yield Measurement("times native hdfs", times, "times", floor=options.at_least(8))
     whole = round(native.seconds / ours.seconds, 1)
-    yield Line("times native hdfs, whole run", whole, "times", floor=setting.at_least(5))
+    yield Measurement("times native hdfs, whole run", whole, "times", floor=options.at_least(5))
     same = (native.results, native.checksum) == (ours.results, ours.checksum)
-    yield Line("results", ours.results, "results")
-    yield Line("the same results", float(same), "1 = yes", floor=1)
+    yield Measurement("results", ours.results, "results")
+    yield Measurement("the same results", float(same), "1 = yes", floor=1)
 
 
-def _three_way(setting: Setting) -> Iterator[Line]:
-    rows, per_file = (3_000, 1_000) if setting.quick else (200_000, 10_000)
-    data = setting.files("three-way", "abc", rows, per_file, 1_000, 100)
+def _three_way(options: SparkOptions) -> Iterator[Measurement]:
+    rows, per_file = (3_000, 1_000) if options.quick else (200_000, 10_000)
+    data = options.files("three-way", "abc", rows, per_file, 1_000, 100)
     plan = Plan(
         "slackwater", str(data), ("a", "b", "c"), 1_000, _SLACK_MS, files_per_trigger=4, count=True
     )
@@ -115,48 +115,50 @@ def _three_way(setting: Setting) -> Iterator[Line]:
     native = in_own_process(replace(prefix, engine="native rocksdb"))
     same = in_own_process(prefix)
     slow = sum(n for n, _ in native.batches) / (sum(ms for n, ms in native.batches if n) / 1000)
-    yield Line("three-way: slackwater", round(ours.steady(skip=1)), "rows/s")
-    yield Line("three-way: native chain, first files", round(slow), "rows/s")
+    yield Measurement("three-way: slackwater", round(ours.steady(skip=1)), "rows/s")
+    yield Measurement("three-way: native chain, first files", round(slow), "rows/s")
     times = round(ours.steady(skip=1) / slow, 1)
-    yield Line("three-way: times native", times, "times", floor=setting.at_least(50))
+    yield Measurement("three-way: times native", times, "times", floor=options.at_least(50))
     agree = float(same.results == native.results)
-    yield Line("three-way: the same count on the first files", agree, "1 = yes", floor=1)
+    yield Measurement("three-way: the same count on the first files", agree, "1 = yes", floor=1)
 
 
-def _small_batches(setting: Setting) -> Iterator[Line]:
+def _small_batches(options: SparkOptions) -> Iterator[Measurement]:
     """500 rows of each stream per micro-batch: what is left is the fixed cost.
 
     The JVM needs some twenty micro-batches to get warm; the second half counts.
     """
-    batches = 4 if setting.quick else 40
-    data = setting.files("tiny", "ab", 500 * batches, 500, 10_000, 20_000)
+    batches = 4 if options.quick else 40
+    data = options.files("tiny", "ab", 500 * batches, 500, 10_000, 20_000)
     plan = Plan("slackwater", str(data), ("a", "b"), _WINDOW_MS, _SLACK_MS, files_per_trigger=1)
     ours, native = (
         in_own_process(replace(plan, engine=engine)).batch_ms(skip=batches // 2)
         for engine in ("slackwater", "native rocksdb")
     )
-    yield Line("1,000 rows: native rocksdb", round(native), "ms")
-    yield Line("1,000 rows: slackwater", round(ours), "ms", ceiling=setting.at_most(round(native)))
+    yield Measurement("1,000 rows: native rocksdb", round(native), "ms")
+    yield Measurement(
+        "1,000 rows: slackwater", round(ours), "ms", ceiling=options.at_most(round(native))
+    )
 
 
-def _state(setting: Setting) -> Iterator[Line]:
+def _state(options: SparkOptions) -> Iterator[Measurement]:
     """Ten times the window: ten times the state, but not the time of a micro-batch."""
-    rows, per_file = (20_000, 2_500) if setting.quick else (1_200_000, 50_000)
-    data = setting.files("state", "ab", rows, per_file, 10_000, 20_000)
+    rows, per_file = (20_000, 2_500) if options.quick else (1_200_000, 50_000)
+    data = options.files("state", "ab", rows, per_file, 10_000, 20_000)
     plan = Plan("slackwater", str(data), ("a", "b"), _WINDOW_MS, _SLACK_MS, files_per_trigger=1)
     half = rows // per_file // 2
     short = in_own_process(plan)
     long = in_own_process(replace(plan, window_ms=10 * _WINDOW_MS))
     grown = round(long.batch_ms(half) / short.batch_ms(half), 2)
-    yield Line("100,000 rows, window 2 s", round(short.batch_ms(half)), "ms")
-    yield Line("100,000 rows, window 20 s", round(long.batch_ms(half)), "ms")
-    yield Line("ten times the window", grown, "times", ceiling=setting.at_most(2))
+    yield Measurement("100,000 rows, window 2 s", round(short.batch_ms(half)), "ms")
+    yield Measurement("100,000 rows, window 20 s", round(long.batch_ms(half)), "ms")
+    yield Measurement("ten times the window", grown, "times", ceiling=options.at_most(2))
     row_bytes = 4 * 8  # ts, k, v, arrival
     share = round(long.state_bytes / long.stored / row_bytes, 2)
-    yield Line("state per kept row", round(long.state_bytes / long.stored, 1), "bytes")
-    yield Line("state by the size of the row", share, "times", ceiling=setting.at_most(2))
-    batches = 4 if setting.quick else 16
-    small = setting.files("small", "ab", 500 * batches, 500, 10_000, 20_000)
+    yield Measurement("state per kept row", round(long.state_bytes / long.stored, 1), "bytes")
+    yield Measurement("state by the size of the row", share, "times", ceiling=options.at_most(2))
+    batches = 4 if options.quick else 16
+    small = options.files("small", "ab", 500 * batches, 500, 10_000, 20_000)
     for keep in (True, False):
         with_cache = "with" if keep else "without"
         times = [
@@ -166,12 +168,12 @@ def _state(setting: Setting) -> Iterator[Line]:
             for window in (_WINDOW_MS, 10 * _WINDOW_MS)
         ]
         name = f"1,000 rows, ten times the window, {with_cache} cache"
-        yield Line(name, round(times[1] / times[0], 2), "times")
+        yield Measurement(name, round(times[1] / times[0], 2), "times")
 
 
 CASES = (
-    Case("two-way join beside Spark's own", _two_way),
-    Case("three-way join beside Spark's own", _three_way),
-    Case("small micro-batches", _small_batches),
-    Case("state", _state),
+    SparkBenchmark("two-way join beside Spark's own", _two_way),
+    SparkBenchmark("three-way join beside Spark's own", _three_way),
+    SparkBenchmark("small micro-batches", _small_batches),
+    SparkBenchmark("state", _state),
 )

@@ -48,7 +48,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SparkRun:
     """How it went."""
 
     seconds: float  # from a fresh process to the end of the query
@@ -76,7 +76,7 @@ class Outcome:
         return full[min(skip, len(full) - 1) :]
 
 
-def run(plan: Plan) -> Outcome:
+def run(plan: Plan) -> SparkRun:
     """Run it here; the process should be fresh."""
     begin = perf_counter()
     from slackwater.spark.session import session  # noqa: PLC0415  part of what is timed
@@ -100,7 +100,7 @@ def run(plan: Plan) -> Outcome:
     told = [p.observedMetrics.get("slackwater") for p in progress]
     known = [row for row in told if row is not None and row["shards"]]
     sums = [p.observedMetrics["check"] for p in progress]
-    outcome = Outcome(
+    result = SparkRun(
         seconds,
         sum(p.numInputRows for p in progress),
         sum(int(row["n"] or 0) for row in sums),
@@ -111,7 +111,7 @@ def run(plan: Plan) -> Outcome:
         sum(row["slack"] for row in known) / max(len(known), 1),
     )
     spark.stop()
-    return outcome
+    return result
 
 
 def _source(spark: SparkSession, plan: Plan, name: str, scratch: Path) -> DataFrame:
@@ -178,7 +178,7 @@ def _checked(joined: DataFrame, plan: Plan) -> DataFrame:
     return joined.observe("check", F.count(F.lit(1)).alias("n"), F.sum(small).alias("h"))
 
 
-def in_own_process(plan: Plan) -> Outcome:
+def in_own_process(plan: Plan) -> SparkRun:
     """`run`, in a fresh process."""
     import subprocess  # noqa: PLC0415
 
@@ -189,7 +189,7 @@ def in_own_process(plan: Plan) -> Outcome:
         raise RuntimeError(msg)
     said = json.loads(done.stdout.splitlines()[-1])
     said["batches"] = [tuple(batch) for batch in said["batches"]]
-    return Outcome(**said)
+    return SparkRun(**said)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery, Stream
 from slackwater.query.joining import join
@@ -233,7 +233,7 @@ def steady(seed: int, minutes: float, folder: Path, quick: bool = False) -> Stea
         spark.stop()
 
 
-def lines(seen: Steady, quick: bool) -> Iterator[Line]:
+def lines(seen: Steady, quick: bool) -> Iterator[Measurement]:
     """The figures, with what was promised."""
 
     def promised(limit: float) -> float | None:
@@ -242,30 +242,36 @@ def lines(seen: Steady, quick: bool) -> Iterator[Line]:
     held = seen.held
     for trial in seen.tried:
         name = f"{trial.rate:,} rows/s held for {trial.span / 60:.1f} minutes"
-        yield Line(name, float(trial.is_held), "1 = yes")
-    yield Line("rate", held.rate, "rows/s")
-    yield Line("held for", round(held.span / 60, 1), "minutes")
+        yield Measurement(name, float(trial.is_held), "1 = yes")
+    yield Measurement("rate", held.rate, "rows/s")
+    yield Measurement("held for", round(held.span / 60, 1), "minutes")
     done = sum(batch.rows for batch in held.batches[1:])
-    yield Line("rows joined", done, "rows")
-    yield Line("rows joined by those made", round(done / (held.rate * held.span), 3), "share")
+    yield Measurement("rows joined", done, "rows")
+    yield Measurement(
+        "rows joined by those made", round(done / (held.rate * held.span), 3), "share"
+    )
     middle, high = held.ages(0.5), held.ages(0.95)
-    yield Line("median age of results' rows, first fifth", round(middle[0], 2), "s")
-    yield Line("median age of results' rows, last fifth", round(middle[-1], 2), "s")
+    yield Measurement("median age of results' rows, first fifth", round(middle[0], 2), "s")
+    yield Measurement("median age of results' rows, last fifth", round(middle[-1], 2), "s")
     growth = round(middle[-1] / middle[0], 3)
-    yield Line("age, last fifth by first", growth, "times", ceiling=promised(1.1))
-    yield Line("95 % of ages, worst fifth", round(max(high), 2), "s")
-    yield Line("oldest of all", round(max(batch.age for batch in held.batches), 2), "s")
+    yield Measurement("age, last fifth by first", growth, "times", ceiling=promised(1.1))
+    yield Measurement("95 % of ages, worst fifth", round(max(high), 2), "s")
+    yield Measurement("oldest of all", round(max(batch.age for batch in held.batches), 2), "s")
     memory = [size for _, size in held.memory]
     fifth = max(1, len(memory) // _PIECES)
-    yield Line("memory of Spark and workers, last fifth", round(max(memory[-fifth:]) / 1e6), "MB")
+    yield Measurement(
+        "memory of Spark and workers, last fifth", round(max(memory[-fifth:]) / 1e6), "MB"
+    )
     growth = round(max(memory[-fifth:]) / max(memory[: 2 * fifth]), 3)
-    yield Line("memory, last fifth by first two", growth, "times", ceiling=promised(1.1))
+    yield Measurement("memory, last fifth by first two", growth, "times", ceiling=promised(1.1))
     recalls = np.array(held.recalls()[1])
     if len(recalls):
-        yield Line("Φ(0.95)", round(float(np.mean(recalls >= GAMMA)), 4), "share")
+        yield Measurement("Φ(0.95)", round(float(np.mean(recalls >= GAMMA)), 4), "share")
         half = len(recalls) // 2
         for name, part in (("first", recalls[:half]), ("second", recalls[half:])):
-            yield Line(f"Φ(0.95), {name} half", round(float(np.mean(part >= GAMMA)), 4), "share")
+            yield Measurement(
+                f"Φ(0.95), {name} half", round(float(np.mean(part >= GAMMA)), 4), "share"
+            )
 
 
 def figure(seen: Steady) -> Figure:

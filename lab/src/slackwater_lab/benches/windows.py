@@ -11,7 +11,7 @@ import pyarrow as pa
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
-from slackwater.jobs.figures import Line
+from slackwater.jobs.measurement import Measurement
 from slackwater.query.functions import largest
 from slackwater.query.goals import DropRatio
 from slackwater.query.join import Stream
@@ -46,7 +46,7 @@ def sliding(n: int, runs: int, seed: int) -> float:
     return n / best
 
 
-def buffer_sizes(sizes: list[int], runs: int, seed: int) -> Iterator[Line]:
+def buffer_sizes(sizes: list[int], runs: int, seed: int) -> Iterator[Measurement]:
     """Seconds per event of the slack buffer alone, by how many events it holds."""
     rng = np.random.default_rng(seed)
     taken = {size: float("inf") for size in sizes}
@@ -54,7 +54,9 @@ def buffer_sizes(sizes: list[int], runs: int, seed: int) -> Iterator[Line]:
         for size in sizes:
             taken[size] = min(taken[size], _seconds_per_event(size, rng))
     for size, seconds in taken.items():
-        yield Line(f"slack buffer of {size:,}: time of an event", round(1e9 * seconds, 1), "ns")
+        yield Measurement(
+            f"slack buffer of {size:,}: time of an event", round(1e9 * seconds, 1), "ns"
+        )
 
 
 def _seconds_per_event(size: int, rng: np.random.Generator) -> float:

@@ -36,7 +36,7 @@ def _title(name: str) -> str:
 
 def _fig6(setting: Setting) -> Findings:
     """Recall of No-K-slack over time."""
-    outcomes = setting.run([setting.job(name, NoSlack()) for name in _DATA])
+    runs = setting.run([setting.job(name, NoSlack()) for name in _DATA])
     paper = {"dx2": "about 0.5", "dx3": "below that of D×4", "dx4": "about 0.8"}
     columns = (
         Column("average γ(P)", "share"),
@@ -49,11 +49,11 @@ def _fig6(setting: Setting) -> Findings:
             (_title(name),),
             [o.average_recall, min(o.recalls), max(o.recalls), paper[name]],
         )
-        for name, o in zip(_DATA, outcomes, strict=True)
+        for name, o in zip(_DATA, runs, strict=True)
     ]
     curves = {
         _title(name): ([ts / 60_000 for ts in o.ts], o.recalls)
-        for name, o in zip(_DATA, outcomes, strict=True)
+        for name, o in zip(_DATA, runs, strict=True)
     }
     panel = Panel("", "recall γ(P)", curves, y_range=(0, 1.02))
     figure = panels("Recall of No-K-slack", "event time [min]", [[panel]])
@@ -70,7 +70,7 @@ def _fig6(setting: Setting) -> Findings:
 
 def _table2(setting: Setting) -> Findings:
     """Max-K-slack: average K and recall."""
-    outcomes = setting.run([setting.job(name, MaxSlack()) for name in _DATA])
+    runs = setting.run([setting.job(name, MaxSlack()) for name in _DATA])
     paper = {"dx2": ("19.96 s", "1.0"), "dx3": ("19.72 s", "0.999"), "dx4": ("13.88 s", "0.999")}
     columns = (
         Column("average K", "ms"),
@@ -84,11 +84,11 @@ def _table2(setting: Setting) -> Findings:
             (_title(name),),
             [o.average_slack, paper[name][0], o.average_recall, paper[name][1], o.largest_delay],
         )
-        for name, o in zip(_DATA, outcomes, strict=True)
+        for name, o in zip(_DATA, runs, strict=True)
     ]
     curves = {
         _title(name): ([ts / 60_000 for ts in o.ts], [k / 1000 for k in o.slacks])
-        for name, o in zip(_DATA, outcomes, strict=True)
+        for name, o in zip(_DATA, runs, strict=True)
     }
     figure = panels(
         "K of Max-K-slack", "event time [min]", [[Panel("", "K [s]", curves, y_range=(0, None))]]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from slackwater.query.goals import Goal, Model, NoSlack, Recall, Slack
-from slackwater_lab.cases import Case, Measure, Outcomes, mean, phi, vary
+from slackwater_lab.cases import Case, GoalRuns, Measure, mean, phi, vary
 from slackwater_lab.datasets import dataset, delays, local_times
 from slackwater_lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
 from slackwater_lab.measure import measure
@@ -82,9 +82,9 @@ def _disorder(setting: Setting) -> Findings:
 # ---- quality and buffers
 
 
-def _qcr_overall(outcomes: Outcomes, gamma: float) -> float:
+def _qcr_overall(runs: GoalRuns, gamma: float) -> float:
     """Share of the periods at whose end the recall from the start on is not below the target."""
-    good = [np.cumsum(outcome.produced) / np.cumsum(outcome.true) >= gamma for outcome in outcomes]
+    good = [np.cumsum(run.produced) / np.cumsum(run.true) >= gamma for run in runs]
     return float(np.mean(np.concatenate(good)))
 
 
@@ -96,8 +96,8 @@ _QCR_OVERALL = Measure("QCR", "share", _qcr_overall)
 def _per_delay(qcr: Measure) -> Measure:
     """QCR in % for each ms of buffer."""
 
-    def of(outcomes: Outcomes, gamma: float) -> float:
-        return 100 * qcr.of(outcomes, gamma) / max(_ABS.of(outcomes, gamma), 1.0)
+    def of(runs: GoalRuns, gamma: float) -> float:
+        return 100 * qcr.of(runs, gamma) / max(_ABS.of(runs, gamma), 1.0)
 
     return Measure("QCR / ABS", "%/ms", of)
 
@@ -172,13 +172,13 @@ def _time(setting: Setting) -> Findings:
         goals = {str(m): _goal(target, m, overall=overall) for m in _MODELS[:2]}
         jobs = [setting.job(name, goal, over=_TRACK, every=_TRACK) for goal in goals.values()]
         curves = {}
-        for model, outcome in zip(goals, setting.run(jobs), strict=True):
-            made, true = np.array(outcome.produced), np.array(outcome.true)
+        for model, run in zip(goals, setting.run(jobs), strict=True):
+            made, true = np.array(run.produced), np.array(run.true)
             quality = np.cumsum(made) / np.cumsum(true) if overall else made / true
-            curves[model] = ([ts / 60_000 for ts in outcome.ts], quality.tolist())
+            curves[model] = ([ts / 60_000 for ts in run.ts], quality.tolist())
             end = float(made.sum() / true.sum())
             kind = "overall" if overall else "each second"
-            rows.append(((kind, model), [float(quality.min()), end, outcome.average_buffer]))
+            rows.append(((kind, model), [float(quality.min()), end, run.average_buffer]))
         title = "Overall quality" if overall else "Quality of each second"
         panel = Panel(title, "recall", curves, level=(target, "target"), y_range=(None, 1.005))
         grid.append([panel])

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from slackwater.jobs.figures import Line
-from slackwater_lab.benches.spark import Case, Setting
-from slackwater_lab.benches.spark_run import Outcome, Plan, in_own_process
+from slackwater.jobs.measurement import Measurement
+from slackwater_lab.benches.spark import SparkBenchmark, SparkOptions
+from slackwater_lab.benches.spark_run import Plan, SparkRun, in_own_process
 from slackwater_lab.peers.job import Told, missing, run
 from slackwater_lab.peers.load import Load
 
@@ -34,13 +34,13 @@ def _peers() -> list[str]:
     return [peer for peer in PEERS if missing(peer) is None]
 
 
-def _two_way(setting: Setting) -> Iterator[Line]:
+def _two_way(options: SparkOptions) -> Iterator[Measurement]:
     """All columns of all results, into nowhere."""
-    rows, per_file = (20_000, 5_000) if setting.quick else (10_000_000, 100_000)
-    data = setting.files("two-way", "ab", rows, per_file, 10_000, 20_000)
+    rows, per_file = (20_000, 5_000) if options.quick else (10_000_000, 100_000)
+    data = options.files("two-way", "ab", rows, per_file, 10_000, 20_000)
     load = Load("two-way", data, ("a", "b"), 2_000, _SLACK_MS)
-    ours = in_own_process(_plan(load, "slackwater", 4 if setting.quick else 8))
-    few = 4 if setting.quick else 12  # files of each stream: three micro-batches
+    ours = in_own_process(_plan(load, "slackwater", 4 if options.quick else 8))
+    few = 4 if options.quick else 12  # files of each stream: three micro-batches
     native = in_own_process(replace(_plan(load, "native hdfs", few // 3), most_files=few))
     rate = ours.steady(len(ours.batches) // 2)  # the JVM compiles on for half a minute
     yield from _on_spark(load, "slackwater", ours, rate)
@@ -49,13 +49,13 @@ def _two_way(setting: Setting) -> Iterator[Line]:
         "flink": (300_000, 1_500_000), "pathway": (20_000, 80_000),
         "duckdb": (500_000, 1_500_000), "polars": (500_000, 1_500_000),
     }  # fmt: skip
-    yield from _rates(setting, load, lengths, rate, times_flink=2)
+    yield from _rates(options, load, lengths, rate, times_flink=2)
 
 
-def _three_way(setting: Setting) -> Iterator[Line]:
+def _three_way(options: SparkOptions) -> Iterator[Measurement]:
     """Counted only."""
-    rows, per_file = (3_000, 1_000) if setting.quick else (800_000, 100_000)
-    data = setting.files("three-way", "abc", rows, per_file, 1_000, 100)
+    rows, per_file = (3_000, 1_000) if options.quick else (800_000, 100_000)
+    data = options.files("three-way", "abc", rows, per_file, 1_000, 100)
     load = Load("three-way", data, ("a", "b", "c"), 1_000, _SLACK_MS, count=True)
     ours = in_own_process(_plan(load, "slackwater", 2))
     # Spark's own chain takes minutes for the whole.
@@ -67,23 +67,23 @@ def _three_way(setting: Setting) -> Iterator[Line]:
         "flink": (20_000, 100_000), "pathway": (500, 2_500),
         "duckdb": (50_000, 200_000), "polars": (50_000, 200_000),
     }  # fmt: skip
-    yield from _rates(setting, load, lengths, ours.steady(skip=1), times_flink=10)
+    yield from _rates(options, load, lengths, ours.steady(skip=1), times_flink=10)
 
 
-def _recall(setting: Setting) -> Iterator[Line]:
+def _recall(options: SparkOptions) -> Iterator[Measurement]:
     """Delays beyond the delay that is set: its 90 % quantile, the same for every engine.
 
     In micro-batches of two seconds of arrivals; Flink with one reader, to keep the order.
     """
     if missing("duckdb"):
         return
-    seconds = 8 if setting.quick else 120
+    seconds = 8 if options.quick else 120
     rows, per_file = 1_000 * seconds, 2_000
-    data = setting.files("recall", "ab", rows, per_file, 1_000, 200, mean_delay_ms=2_000)
+    data = options.files("recall", "ab", rows, per_file, 1_000, 200, mean_delay_ms=2_000)
     load = Load("recall", data, ("a", "b"), 2_000, 0)
     load = replace(load, slack_ms=int(np.quantile(load.delays(), 0.9)))
     truth = _truth(load, rows)
-    yield Line("recall: delay that is set", load.slack_ms, "ms")
+    yield Measurement("recall: delay that is set", load.slack_ms, "ms")
     plan = replace(_plan(load, "slackwater", 1), arrival="arrival")
     yield _share("slackwater", in_own_process(plan).results, truth)
     late = in_own_process(replace(plan, late="emit")).results
@@ -94,10 +94,10 @@ def _recall(setting: Setting) -> Iterator[Line]:
             told = run(load.job(peer, (rows,), parallelism=1, rows_per_commit=per_file))
             yield _share(peer, told.results, truth)
     asked = in_own_process(replace(plan, recall=_TARGET))
-    floor = setting.at_least(_TARGET)
+    floor = options.at_least(_TARGET)
     found = round(asked.results / truth, 4)
-    yield Line("recall: slackwater, 0.95 asked for", found, "share", floor=floor)
-    yield Line("recall: mean delay it chose", round(asked.slack_ms), "ms")
+    yield Measurement("recall: slackwater, 0.95 asked for", found, "share", floor=floor)
+    yield Measurement("recall: mean delay it chose", round(asked.slack_ms), "ms")
 
 
 def _plan(load: Load, engine: str, files_per_trigger: int) -> Plan:
@@ -107,38 +107,40 @@ def _plan(load: Load, engine: str, files_per_trigger: int) -> Plan:
     )  # fmt: skip
 
 
-def _on_spark(load: Load, engine: str, outcome: Outcome, rate: float) -> Iterator[Line]:
-    yield Line(f"{load.name}: {engine}", round(rate), "rows/s")
-    yield from _found(load, engine, outcome.rows // len(load.streams), outcome.results)
+def _on_spark(load: Load, engine: str, result: SparkRun, rate: float) -> Iterator[Measurement]:
+    yield Measurement(f"{load.name}: {engine}", round(rate), "rows/s")
+    yield from _found(load, engine, result.rows // len(load.streams), result.results)
 
 
 def _rates(
-    setting: Setting, load: Load, lengths: _Lengths, ours: float, times_flink: float
-) -> Iterator[Line]:
+    options: SparkOptions, load: Load, lengths: _Lengths, ours: float, times_flink: float
+) -> Iterator[Measurement]:
     for peer in _peers():
-        short, whole = (1_000, 2_000) if setting.quick else lengths[peer]
+        short, whole = (1_000, 2_000) if options.quick else lengths[peer]
         told = run(load.job(peer, (short, short, whole)))  # the first warms up
         rate = _steady(load, told, short, whole)
-        yield Line(f"{load.name}: {peer}", round(rate), "rows/s")
+        yield Measurement(f"{load.name}: {peer}", round(rate), "rows/s")
         yield from _found(load, peer, whole, told.results)
         if peer == "flink":
-            floor = setting.at_least(times_flink)
-            yield Line(f"times flink, {load.name}", round(ours / rate, 1), "times", floor=floor)
+            floor = options.at_least(times_flink)
+            yield Measurement(
+                f"times flink, {load.name}", round(ours / rate, 1), "times", floor=floor
+            )
 
 
 def _steady(load: Load, told: Told, short: int, whole: int) -> float:
     return told.steady([len(load.streams) * rows for rows in (short, whole)])
 
 
-def _found(load: Load, engine: str, rows: int, results: int) -> Iterator[Line]:
+def _found(load: Load, engine: str, rows: int, results: int) -> Iterator[Measurement]:
     """Nothing is later than the delay, so all should be there."""
     if not missing("duckdb"):
         share = round(results / _truth(load, rows), 6)
-        yield Line(f"{load.name}: {engine}, results found", share, "share")
+        yield Measurement(f"{load.name}: {engine}, results found", share, "share")
 
 
-def _share(engine: str, results: int, truth: int) -> Line:
-    return Line(f"recall: {engine}", round(results / truth, 4), "share")
+def _share(engine: str, results: int, truth: int) -> Measurement:
+    return Measurement(f"recall: {engine}", round(results / truth, 4), "share")
 
 
 def _truth(load: Load, rows: int) -> int:
@@ -147,7 +149,7 @@ def _truth(load: Load, rows: int) -> int:
 
 
 CASES = (
-    Case("two-way join", _two_way),
-    Case("three-way join", _three_way),
-    Case("recall at the same delay", _recall),
+    SparkBenchmark("two-way join", _two_way),
+    SparkBenchmark("three-way join", _three_way),
+    SparkBenchmark("recall at the same delay", _recall),
 )

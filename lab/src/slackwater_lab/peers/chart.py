@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from slackwater.jobs.figures import Line, amount
+from slackwater.jobs.measurement import Measurement, amount
 
 _OURS, _OTHER, _AT_REST = "#1f5fbf", "#9aa7b5", "#dcdcdc"
 _TEXT, _SOFT = "#333333", "#777777"
@@ -20,7 +20,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def draw(lines: Sequence[Line]) -> Figure:
+def draw(lines: Sequence[Measurement]) -> Figure:
     """Rates beside each other, and below them what each finds when rows are later than it waits."""
     values = {line.name: line.value for line in lines}
     figure = Figure(figsize=(9.6, 5.6), layout="constrained", dpi=150)

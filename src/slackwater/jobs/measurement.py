@@ -1,7 +1,7 @@
-"""Measured figures in the one shape that all commands share (DESIGN 10).
+"""Measured values in the JSON shape that all commands share (DESIGN 10).
 
->>> line = Line("speed", 4.0, "rows/s", floor=5.0)
->>> line.ok, line.as_dict()
+>>> speed = Measurement("speed", 4.0, "rows/s", floor=5.0)
+>>> speed.ok, speed.as_dict()
 (False, {'name': 'speed', 'value': 4.0, 'unit': 'rows/s', 'floor': 5.0, 'ok': False})
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Line:
-    """One figure; with a floor it must not be below it, with a ceiling not above."""
+class Measurement:
+    """One measured value, with an optional lower limit (`floor`) or upper limit (`ceiling`)."""
 
     name: str
     value: float
@@ -26,19 +26,19 @@ class Line:
 
     @property
     def ok(self) -> bool:
-        """Whether floor and ceiling hold."""
+        """Whether the value is within its limits."""
         above = self.floor is None or self.value >= self.floor
         return above and (self.ceiling is None or self.value <= self.ceiling)
 
     @property
     def limit(self) -> str:
-        """Floor or ceiling as text."""
+        """The floor or ceiling as text; empty without one."""
         if self.floor is not None:
             return f">= {amount(self.floor)}"
         return "" if self.ceiling is None else f"<= {amount(self.ceiling)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data; a floor or ceiling only where there is one."""
+        """Return plain data; `floor` and `ceiling` only where they are set."""
         return {
             "name": self.name,
             "value": self.value,
@@ -49,18 +49,21 @@ class Line:
         }
 
 
-def sheet(command: str, seed: int | None, lines: Sequence[Line]) -> dict[str, Any]:
-    """All figures of a command, with what is needed to compare them; no seed, no made-up data."""
+def sheet(command: str, seed: int | None, measurements: Sequence[Measurement]) -> dict[str, Any]:
+    """Return all values of a command as JSON data, with the machine they were measured on.
+
+    `seed` is None if the command does not generate data.
+    """
     return {
         "command": command,
         "seed": seed,
         "machine": machine(),
-        "lines": [line.as_dict() for line in lines],
+        "lines": [measured.as_dict() for measured in measurements],
     }
 
 
 def machine() -> dict[str, Any]:
-    """What kind of machine this is, and nothing that tells which one."""
+    """Describe the kind of machine, without anything that identifies it."""
     return {
         "python": platform.python_version(),
         "system": platform.system(),
@@ -70,7 +73,7 @@ def machine() -> dict[str, Any]:
 
 
 def amount(value: float) -> str:
-    """A number for people.
+    """Format a number for people.
 
     >>> amount(5_250_000), amount(1.25), amount(0.0312), amount(3)
     ('5,250,000', '1.25', '0.0312', '3')
