@@ -23,7 +23,13 @@ from slackwater.engine.replay import at_once, recorded
 from slackwater.engine.snapshot import engine_for
 from slackwater.errors import DataError, QueryError
 from slackwater.events.batch import Batch
-from slackwater.metrics.progress import BatchLine, Line, metrics_dict, query_dict, with_charts
+from slackwater.metrics.progress import (
+    BatchLine,
+    ProgressLine,
+    metrics_dict,
+    query_dict,
+    with_charts,
+)
 from slackwater.query.units import Duration, TimeUnit, to_units
 from slackwater.query.window import AnyQuery
 
@@ -41,7 +47,7 @@ def lines(
     name: str = "replay",
     commands: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
     results: Callable[[pa.Table], None] | None = None,
-) -> Iterator[Line]:
+) -> Iterator[ProgressLine]:
     """Feed recorded tables step by step, and report each step.
 
     The first line is that of the start, the last one that of the end; the one before it is that of

@@ -249,7 +249,7 @@ def sentence(advisor: Advisor, time: Callable[[float], str]) -> str:
 def advisor_for(recording: Recording, target: float | None, over: str | None) -> Advisor:
     """Return the advisor for a recording; by default with the target and period of its goal.
 
-    Raises:
+    Raises
     ------
     JobFileError
         If the query is not a join.

@@ -64,12 +64,12 @@ def explain(job: JobFile, rate: str | None = None, delay: str | None = None) -> 
     delay
         The largest expected delay of an event, ``"10 s"``.
 
-    Returns:
+    Returns
     -------
     Explanation
         Sentences, facts and sizes.
 
-    Raises:
+    Raises
     ------
     SlackwaterError
         If `rate` or `delay` cannot be read, or the checkpoint belongs to another program.

@@ -26,13 +26,12 @@ from slackwater.jobs.sink_files import columns_of
 from slackwater.jobs.toml_table import Table
 from slackwater.jobs.verify import compare
 from slackwater.metrics.counters import Metrics
+from slackwater.metrics.progress import ProgressLine
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import Duration
 from slackwater.query.window import AnyQuery
 from slackwater.testing.oracle import EMBEDDED, exact
-
-ProgressLine = dict[str, Any]
 
 _STEP_S = 0.5  # between two progress lines, at a given speed
 

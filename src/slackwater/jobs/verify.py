@@ -59,12 +59,12 @@ def verify(
     on_step
         Called with the current step, its number, and the number of steps.
 
-    Returns:
+    Returns
     -------
     Verification
         Numbers, rows that are wrong, and notes.
 
-    Raises:
+    Raises
     ------
     JobFileError
         If the streams or the output cannot be read or compared.

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from slackwater.metrics.charts import Charts
 from slackwater.metrics.counters import (
     REASONS,
     Metrics,
@@ -24,6 +23,7 @@ from slackwater.metrics.counters import (
 )
 from slackwater.metrics.schema import (
     ARRIVALS,
+    CHARTS,
     FATES,
     MEASURED,
     QUERY,
@@ -31,19 +31,52 @@ from slackwater.metrics.schema import (
     TOTALS,
     Each,
     Metric,
+    Scope,
     Share,
 )
 from slackwater.query.goals import Goal, Recall, goal_to_dict
 
 if TYPE_CHECKING:
+    from slackwater.metrics.charts import Charts
     from slackwater.query.window import AnyQuery
 
-Line = dict[str, Any]
+ProgressLine = dict[str, Any]
 
 REASON_KEYS = tuple(reason.replace(" ", "_") for reason in REASONS)
 """The keys of `rejected`."""
 
 _SHEDS_NOTHING = SheddingMetrics()
+_IN_METRICS: dict[Scope, set[str]] = {
+    "query": {metric.name for metric in (*TOTALS, *QUERY)},
+    "charts": {metric.name for metric in CHARTS},
+}
+
+
+class MetricsView:
+    """The metrics of a line by attribute; None for what the line does not have.
+
+    >>> view = MetricsView({"late_kept": 2, "charts": {"recall": 0.9}})
+    >>> view.late_kept, view.recall, view.charts.recall
+    (2, None, 0.9)
+    >>> view.late_keept
+    Traceback (most recent call last):
+    AttributeError: there is no metric 'late_keept'
+    """
+
+    def __init__(self, metrics: Mapping[str, Any] | None, scope: Scope = "query") -> None:
+        self._metrics = metrics or {}
+        self._scope = scope
+
+    @property
+    def charts(self) -> MetricsView:
+        """The same of `charts`."""
+        return MetricsView(self._metrics.get("charts"), "charts")
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _IN_METRICS[self._scope]:
+            msg = f"there is no metric {name!r}"
+            raise AttributeError(msg)
+        return self._metrics.get(name)
 
 
 def query_dict(query: AnyQuery, control: bool = False) -> dict[str, Any]:
@@ -84,7 +117,7 @@ class BatchLine(NamedTuple):
     balanced: bool | None  # None: there are no metrics
     metrics: dict[str, Any] | None
 
-    def as_dict(self) -> Line:
+    def as_dict(self) -> ProgressLine:
         """The line as plain data."""
         return {"event": "batch", **self._asdict()}
 

@@ -20,7 +20,7 @@ from slackwater.engine.scale import Clock, warn_of_units
 from slackwater.metrics import charts
 from slackwater.metrics.progress import (
     BatchLine,
-    Line,
+    ProgressLine,
     is_balanced,
     query_dict,
     with_charts,
@@ -63,7 +63,7 @@ class Lines(StreamingQueryListener):
 
     def __init__(
         self,
-        report: Callable[[Line], None],
+        report: Callable[[ProgressLine], None],
         query: AnyQuery | None = None,
         control: bool = False,
     ) -> None:
@@ -115,7 +115,7 @@ class Lines(StreamingQueryListener):
         """
         return self._all_ended.wait(timeout_s)
 
-    def batch(self, progress: StreamingQueryProgress) -> Line:
+    def batch(self, progress: StreamingQueryProgress) -> ProgressLine:
         """The line of a micro-batch; `metrics` is None if no shard of Slackwater had work."""
         row = progress.observedMetrics.get(NAME)
         metrics = None
@@ -133,7 +133,7 @@ class Lines(StreamingQueryListener):
             metrics=metrics,
         ).as_dict()
 
-    def _with_clocks_compared(self, line: Line) -> Line:
+    def _with_clocks_compared(self, line: ProgressLine) -> ProgressLine:
         """The line; warns once in a run, as soon as all its streams have a time."""
         if self._unit is None or line["metrics"] is None or line["run_id"] in self._compared:
             return line
@@ -146,11 +146,11 @@ class Lines(StreamingQueryListener):
             warn_of_units([*clocks, Clock("when it was read", read)], self._unit)
         return line
 
-    def _head(self, kind: str, event: QueryStartedEvent | QueryTerminatedEvent) -> Line:
+    def _head(self, kind: str, event: QueryStartedEvent | QueryTerminatedEvent) -> ProgressLine:
         run = str(event.runId)
         return {"event": kind, "id": str(event.id), "run_id": run, "name": self._names.get(run)}
 
-    def _guarded(self, line: Callable[[], Line]) -> None:
+    def _guarded(self, line: Callable[[], ProgressLine]) -> None:
         try:
             self._report(line())
         except Exception:  # whatever it is: the query must go on
@@ -178,7 +178,7 @@ class MetricsLog(Lines):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.open("a").close()  # an error about the path belongs here, not into the query
 
-    def _append(self, line: Line) -> None:
+    def _append(self, line: ProgressLine) -> None:
         text = json.dumps(line, ensure_ascii=False, default=str)
         with self.path.open("a", encoding="utf-8") as log:
             log.write(text + "\n")
