@@ -90,8 +90,8 @@ class Window:
         found = "[...document.querySelectorAll('.card:not([hidden])')].map(c => c.dataset.panel)"
         return set(self.js(f"return {found}"))
 
-    def everything_seen(self):
-        """As high as the page: charts are drawn only where they are seen."""
+    def everything_shown(self):
+        """As high as the page: charts are drawn only where they are visible."""
         height = self.js("return document.documentElement.scrollHeight")
         width = self.js("return innerWidth")
         return self.sized(width, height + 50).settled()

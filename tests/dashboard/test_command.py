@@ -56,7 +56,7 @@ def test_what_cannot_be_shown_is_told(tmp_path):
     other.write_text("a,b\n1,2\n")
     assert "must be a metrics log, JSON lines with an event; got something else" in refused(other)
     other.write_text("")
-    assert refused(other) == f"slackwater: {other} has nothing to show; --follow waits for it"
+    assert refused(other) == f"slackwater: {other} has no lines; --follow waits for them"
     log = log_of(tmp_path, 2)
     assert "a token must have 8 or more letters" in refused(log, "--token", "x")
     assert "cannot listen on 192.0.2.1 port 0" in refused(log, "--host", "192.0.2.1", "--port", 0)

@@ -46,7 +46,7 @@ def test_strange_lines_are_counted_and_left_out(file):
     file.write_text('{"event": "batch", "batch": 1}\nnonsense\n[1]\n\n{"a": 1}\n')
     log = LogFile(file)
     assert batches(log) == [1]
-    assert log.strange == 3
+    assert log.skipped == 3
 
 
 def test_a_file_that_was_replaced_is_read_anew(file, tmp_path):

@@ -89,11 +89,11 @@ def test_a_restart_goes_on():
 
 def test_lines_behind_a_number_and_when_they_are_gone(monkeypatch):
     history = taken(join_lines(5))
-    assert [n for n, _ in history.behind(4, 0)] == [5, 6]
-    assert history.behind(6, 0) == []
-    assert history.behind(7, 0) is None  # of another server: the page starts anew
+    assert [n for n, _ in history.after(4, 0)] == [5, 6]
+    assert history.after(6, 0) == []
+    assert history.after(7, 0) is None  # of another server: the page starts again
     monkeypatch.setattr(kept, "MOST_RECENT", 3)
-    assert taken(join_lines(5)).behind(2, 0) is None
+    assert taken(join_lines(5)).after(2, 0) is None
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def served(*runs, **options):
 
 
 def requests(window):
-    """The addresses that the page asked for."""
+    """The addresses that the page requested."""
     events = [json.loads(e["message"])["message"] for e in window.driver.get_log("performance")]
     sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
     own = [params for params in sent if not params["documentURL"].startswith("chrome")]  # new tab
@@ -43,10 +43,10 @@ def requests(window):
 def test_nothing_leaves_the_origin_and_nothing_goes_wrong(window, live):
     window.open(live.url)
     live.more(3)
-    window.wait("document.getElementById('moment').max === '91'").everything_seen()
-    asked = [url for url in requests(window) if not url.startswith("data:")]
-    assert {urlsplit(url).path for url in asked} == {"/", "/lines.json", "/events"}
-    assert {urlsplit(url).netloc for url in asked} == {urlsplit(live.url).netloc}
+    window.wait("document.getElementById('moment').max === '91'").everything_shown()
+    requested = [url for url in requests(window) if not url.startswith("data:")]
+    assert {urlsplit(url).path for url in requested} == {"/", "/lines.json", "/events"}
+    assert {urlsplit(url).netloc for url in requested} == {urlsplit(live.url).netloc}
     assert window.driver.get_log("browser") == []
 
 
@@ -54,11 +54,11 @@ def test_every_chart_of_a_join_is_there(window, finished):
     window.open(finished)
     assert window.visible() == JOINED | {"throttle", "harvest"}
     assert window.text("status").strip() == "ended"
-    assert "in time; 99 % were asked for" in window.text("lede")
+    assert "in time; the target is 99 %" in window.text("lede")
 
 
 def test_charts_move_as_lines_arrive(window, live):
-    window.open(live.url).everything_seen()
+    window.open(live.url).everything_shown()
     charts = ("recall", "slack", "rates", "late", "state")
     before = {name: window.js(INK, name) for name in charts}
     drawn = window.js("return document.querySelector('[data-panel=curve] svg').outerHTML")
@@ -78,16 +78,16 @@ return [text('lede'), text('tiles'), text('moment-text'), text('changes'), ...dr
 
 
 def test_lines_that_came_live_look_like_those_of_a_page_that_is_loaded_anew(window, live):
-    window.open(live.url).everything_seen()
+    window.open(live.url).everything_shown()
     live.more(40)
     window.wait("document.getElementById('moment').max === '128'").settled()
     came = window.js(SHOWN)
-    loaded = window.open(live.url).everything_seen().js(SHOWN)
+    loaded = window.open(live.url).everything_shown().js(SHOWN)
     assert len(came) > 10
     assert came == loaded
 
 
-def test_a_target_is_asked_for_taken_and_marked(window, live):
+def test_a_new_target_is_sent_taken_and_marked(window, live):
     window.open(live.url)
     field = window.driver.find_element("id", "recall-number")
     field.clear()
@@ -95,13 +95,13 @@ def test_a_target_is_asked_for_taken_and_marked(window, live):
     assert window.js("return document.getElementById('recall-slider').value") == "99"
     assert window.text("expect").startswith("About ")
     window.driver.find_element("id", "apply").click()
-    window.wait("document.getElementById('said').textContent.startsWith('Asked for 99 %')")
+    window.wait("document.getElementById('command-status').textContent.startsWith('Sent 99 %')")
     (file,) = live.control.iterdir()
     assert json.loads(file.read_text()) == {"set": {"recall": 0.99}}
     taken = live.more(30)  # the run takes it in one of these
     batch = next(line["batch"] for line in taken if line["metrics"]["commands"])
     window.wait("document.querySelectorAll('#changes li').length === 1")
-    assert window.text("said") == f"99 % since batch {batch}."
+    assert window.text("command-status") == f"99 % since batch {batch}."
     assert window.text("changes").startswith(f"recall 95 % → 99 %batch {batch} · ")
 
 
@@ -109,8 +109,8 @@ def test_a_change_that_somebody_else_made_is_announced_and_the_slider_follows(wi
     window.open(live.url)
     taken = live.more(30)
     batch = next(line["batch"] for line in taken if line["metrics"]["commands"])
-    window.wait("document.getElementById('said').textContent !== ''")
-    assert window.text("said") == f"recall 95 % → 99 % at batch {batch}."
+    window.wait("document.getElementById('command-status').textContent !== ''")
+    assert window.text("command-status") == f"recall 95 % → 99 % at batch {batch}."
     window.wait("document.getElementById('recall-slider').value === '99'")
 
 
@@ -120,7 +120,7 @@ def test_what_the_server_refuses_is_shown(window, live):
     field.clear()
     field.send_keys("120")
     window.driver.find_element("id", "apply").click()
-    assert window.text("said") == "The target must be above 0 and at most 100 %."
+    assert window.text("command-status") == "The target must be above 0 and at most 100 %."
     assert not live.control.exists()
 
 
@@ -141,7 +141,7 @@ def test_lines_without_pictures_leave_charts_out(window):
     with served(lines) as dashboard:
         window.open(dashboard.url)
         assert window.visible() == JOINED - {"curve", "delays", "leads"}
-        assert "of the results so far were in time; 95 % are asked for" in window.text("lede")
+        assert "of the results so far were in time; the target is 95 %" in window.text("lede")
         assert window.driver.get_log("browser") == []
 
 
@@ -160,10 +160,13 @@ def test_early_answers_and_several_queries(window):
         assert window.text("queries") == "matchesearly answers"
         choose = "const s = document.getElementById('queries'); s.value = 'b';"
         window.js(choose + "s.dispatchEvent(new Event('change'))")
-        window.wait("!document.querySelector('[data-panel=told]').hidden").everything_seen()
-        legend = window.js("return document.querySelector('[data-panel=told] .u-legend').innerText")
+        window.wait("!document.querySelector('[data-panel=early]').hidden").everything_shown()
+        legend = "return document.querySelector('[data-panel=early] .u-legend').innerText"
+        legend = window.js(legend)
+            "return document.querySelector('[data-panel=early] .u-legend').innerText"
+        )
         assert {"high", "low", "observed", "matches", "exact"} <= set(legend.split())
-        assert window.text("lede").startswith("The last matches told early: ")
+        assert window.text("lede").startswith("The last early matches: ")
 
 
 def test_a_finished_run_can_be_gone_through(window, finished):
@@ -175,12 +178,12 @@ def test_a_finished_run_can_be_gone_through(window, finished):
         "s.dispatchEvent(new Event('input'))"
     )
     window.wait("document.getElementById('moment-text').textContent.endsWith('batch 30')")
-    assert "95 % were asked for" in window.text("lede")
+    assert "the target is 95 %" in window.text("lede")
     assert window.js("return document.querySelectorAll('#changes li').length") == 0
     assert "harvest" not in window.visible()
     window.driver.find_element("id", "follow").click()
     window.wait(f"document.getElementById('moment-text').textContent === '{last}'")
-    assert "99 % were asked for" in window.text("lede")
+    assert "the target is 99 %" in window.text("lede")
 
 
 def test_play_goes_on_by_itself_and_can_be_halted(window, finished):
@@ -207,7 +210,7 @@ def test_a_page_that_looks_back_stays_there_while_lines_come(window, live):
 
 def test_explanations_open_and_close(window, finished):
     window.open(finished)
-    button = window.driver.find_element("css selector", "[data-panel=slack] .ask-why")
+    button = window.driver.find_element("css selector", "[data-panel=slack] .help")
     why = window.driver.find_element("css selector", "[data-panel=slack] .why")
     assert not why.is_displayed()
     button.click()
@@ -248,7 +251,7 @@ def test_a_micro_batch_without_metrics_leaves_everything_as_it_was(window, live)
 
 @pytest.mark.parametrize("width", [360, 768, 1024, 1440, 1920])
 def test_nothing_is_wider_than_the_page(window, finished, width):
-    window.sized(width, 800).open(finished).everything_seen()
+    window.sized(width, 800).open(finished).everything_shown()
     assert window.js("return document.documentElement.scrollWidth") == width
 
 
@@ -290,8 +293,8 @@ return {seen, bad};
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_enough_contrast(window, live, finished, scheme):
     for url in (live.url, finished):
-        window.coloured(scheme).sized(1440, 900).open(url).everything_seen()
-        window.js("document.querySelectorAll('.ask-why').forEach(button => button.click())")
+        window.coloured(scheme).sized(1440, 900).open(url).everything_shown()
+        window.js("document.querySelectorAll('.help').forEach(button => button.click())")
         found = window.settled().js(CONTRAST)
         assert found["seen"] > 100
         assert found["bad"] == []
@@ -336,7 +339,7 @@ def test_the_keyboard_changes_the_target(window, live):
     window.keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     assert window.js("return document.getElementById('recall-number').value") == "95.2"
     window.keys(Keys.TAB, Keys.ENTER)
-    window.wait("document.getElementById('said').textContent.startsWith('Asked for 95.2 %')")
+    window.wait("document.getElementById('command-status').textContent.startsWith('Sent 95.2 %')")
     assert [json.loads(file.read_text()) for file in live.control.iterdir()] == [
         {"set": {"recall": 0.952}}
     ]
@@ -349,7 +352,7 @@ def test_every_control_has_a_name_and_changes_are_announced(window, live):
         ".filter(e => !(e.ariaLabel || e.textContent.trim() || e.labels?.length)).map(e => e.id)"
     )
     assert unnamed == []
-    assert window.js("return document.getElementById('said').ariaLive") == "polite"
+    assert window.js("return document.getElementById('command-status').ariaLive") == "polite"
 
 
 # ---- an hour
@@ -359,10 +362,10 @@ def test_an_hour_scrolls_smoothly(window):
     run = join_lines(3600, targets={1800: 0.99}, shed_from=3000)
     with served(run, [ended()], is_live=False) as dashboard:
         window.open(dashboard.url)
-        asked = json.loads(
+        entries = json.loads(
             window.js("return JSON.stringify(performance.getEntriesByType('resource'))")
         )
-        size = sum(entry["encodedBodySize"] for entry in asked)
+        size = sum(entry["encodedBodySize"] for entry in entries)
         frames = window.driver.execute_async_script(
             """
             const done = arguments[0], times = [];

@@ -84,11 +84,14 @@ def _read(log: LogFile, history: History, follow: bool) -> None:
             return  # it is created when the query starts
         msg = f"{log.path} cannot be read: {error.strerror}"
         raise DataError(msg) from error
-    if log.strange and not count:
+    if log.skipped and not count:
         msg = f"{log.path} must be a metrics log, JSON lines with an event; got something else"
         raise DataError(msg)
     if not count and not follow:
-        msg = f"{log.path} has nothing to show; --follow waits for it"
+        msg = f"{log.path} has no lines; --follow waits for them"
         raise DataError(msg)
-    if log.strange:
-        typer.echo(f"slackwater: {log.strange} lines of {log.path} were left out", err=True)
+    if log.skipped:
+        typer.echo(
+            f"slackwater: {log.skipped} lines of {log.path} were skipped",
+            err=True,
+        )

@@ -53,7 +53,7 @@ def demo(
         with beside(dashboard, Control(files.set, NAME), may_stay=not json) as history:
             page = None
             if history is not None:
-                page = DemoPage(history.take, files.made(), lambda: files.write({"flush": True}))
+                page = DemoPage(history.take, files.created(), lambda: files.write({"flush": True}))
             streams = keep or Path(scratch) / "streams"
             with Screen(quiet=json) as screen:
                 display = DemoDisplay(screen.doing, screen.follow)

@@ -1,4 +1,4 @@
-"""The live dashboard: one page and its little server, from the standard library alone.
+"""The live dashboard: one page and its small server, with the standard library only.
 
 >>> from slackwater.dashboard.history import History
 >>> from slackwater.dashboard.server import Dashboard

@@ -1,4 +1,4 @@
-"""The page: HTML, style, scripts and the chart library in one response, and what it may do.
+"""The page: HTML, style, scripts and the chart library in one response, with its policy.
 
 >>> html, policy = page()
 >>> b"uPlot" in html, "default-src 'none'" in policy
@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
-_SCRIPTS = (  # in the order of their use of each other
+_SCRIPTS = (  # a script uses only those before it
     "format.js", "store.js", "theme.js", "charts.js", "series.js", "drawings.js", "aggregates.js",
     "control.js", "timeline.js", "app.js",
 )  # fmt: skip
@@ -20,7 +20,7 @@ _SCRIPTS = (  # in the order of their use of each other
 
 @cache
 def page() -> tuple[bytes, str]:
-    """The page, and its Content-Security-Policy."""
+    """Return the page and its Content-Security-Policy."""
     chart_library = _text("vendor/uPlot.iife.min.js")
     own = "(() => {\n'use strict';\n" + "\n".join(map(_text, _SCRIPTS)) + "\n})();\n"
     html = _text("index.html")

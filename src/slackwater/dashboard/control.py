@@ -1,4 +1,4 @@
-"""What a page may ask of a running query, and how it gets there: files in the control directory.
+"""Commands from the page to a running query, as files in its control directory.
 
 >>> settings_of(b'{"recall": 0.99}')
 {'recall': 0.99}
@@ -29,10 +29,10 @@ _NUMBERED = re.compile(r"page-(\d+)\.json")
 
 @dataclass(frozen=True)
 class Control:
-    """How a query can be commanded.
+    """How to send commands to a query.
 
-    `send` gets ``{"recall": 0.99}`` or ``{"slack": "1 s"}``, and raises a `SlackwaterError` that
-    says why if that cannot be. `query` is the name of the query; None: whichever is shown.
+    `send` gets ``{"recall": 0.99}`` or ``{"slack": "1 s"}``, and raises a `SlackwaterError` if the
+    query cannot take it. `query` is the name of the query; None means the one that is shown.
     """
 
     send: Callable[[Settings], None]
@@ -40,18 +40,18 @@ class Control:
 
 
 def settings_of(body: bytes) -> Settings:
-    """The setting that a request asks for, checked."""
+    """Parse and check the setting in the body of a request."""
     try:
-        asked = json.loads(body)
+        given = json.loads(body)
     except ValueError as error:
         msg = "the request must be a JSON object, got something else"
         raise DataError(msg) from error
-    if not isinstance(asked, dict) or len(asked) != 1 or not asked.keys() <= {"recall", "slack"}:
+    if not isinstance(given, dict) or len(given) != 1 or not given.keys() <= {"recall", "slack"}:
         msg = (
-            f'the request must be like {{"recall": 0.99}} or {{"slack": "1 s"}}, got {asked!r:.60}'
+            f'the request must be like {{"recall": 0.99}} or {{"slack": "1 s"}}, got {given!r:.60}'
         )
         raise DataError(msg)
-    return _recall(asked["recall"]) if "recall" in asked else _slack(asked["slack"])
+    return _recall(given["recall"]) if "recall" in given else _slack(given["slack"])
 
 
 def _recall(value: Any) -> Settings:
@@ -73,21 +73,21 @@ def _slack(value: Any) -> Settings:
 class CommandFiles:
     """Writes commands into the control directory of a query that runs on Spark.
 
-    Spark takes files by their names' order, and must never see half of one: each is written under
-    a hidden name first. Numbers go on behind the files that are there.
+    Spark reads files in the order of their names, and must never read half of one: each is written
+    under a hidden name first. Numbers continue after those of existing files.
 
     Parameters
     ----------
     directory
-        The control directory; made if it is not there.
+        The control directory; created where needed.
     """
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
         self._lock = Lock()
 
-    def made(self) -> Path:
-        """The directory, which is there now."""
+    def created(self) -> Path:
+        """Create the directory if it does not exist, and return it."""
         self.directory.mkdir(parents=True, exist_ok=True)
         return self.directory
 
@@ -96,16 +96,16 @@ class CommandFiles:
         self.write({"set": settings})
 
     def write(self, command: dict[str, Any]) -> Path:
-        """Write a command; the file it is in."""
+        """Write a command and return its file."""
         try:
             with self._lock:
-                return self._written(json.dumps(command))
+                return self._write_file(json.dumps(command))
         except OSError as error:
             msg = f"the command cannot be written into {self.directory}: {error.strerror}"
             raise DataError(msg) from error
 
-    def _written(self, text: str) -> Path:
-        self.made()
+    def _write_file(self, text: str) -> Path:
+        self.created()
         found = [_NUMBERED.fullmatch(name) for name in os.listdir(self.directory)]
         number = 1 + max((int(match[1]) for match in found if match), default=0)
         file = self.directory / f"page-{number:08}.json"

@@ -1,4 +1,4 @@
-r"""A metrics log, as it is or while it grows.
+r"""Read a metrics log, complete or while it grows.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as scratch:
@@ -22,20 +22,21 @@ _LOOK_S = 0.25
 
 
 class LogFile:
-    """Reads the lines that were added since it was read last.
+    """Reads the lines that were added since the last read.
 
-    A line without an end is still being written, and waits. What is no metrics line is counted and
-    left out. A file that was replaced or cut off is read from its start again.
+    A line without an end is still being written, and is left for the next read. A line that is no
+    metrics line is counted and skipped. A file that was replaced or truncated is read from its
+    start again.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.strange = 0  # lines that were left out
+        self.skipped = 0  # lines that are no metrics lines
         self._place = 0
         self._inode: int | None = None
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The new lines."""
+        """Yield the new lines."""
         with self.path.open("rb") as log:
             status = self.path.stat()
             if status.st_size < self._place or status.st_ino != (self._inode or status.st_ino):
@@ -49,7 +50,7 @@ class LogFile:
                 if (line := _line(raw)) is not None:
                     yield line
                 elif raw.strip():
-                    self.strange += 1
+                    self.skipped += 1
 
 
 def _line(raw: bytes) -> dict[str, Any] | None:
@@ -61,7 +62,7 @@ def _line(raw: bytes) -> dict[str, Any] | None:
 
 
 class Follower:
-    """A thread that hands on what is added to a log, until the block ends."""
+    """A thread that passes on the lines added to a log, until the block ends."""
 
     def __init__(self, log: LogFile, take: Callable[[dict[str, Any]], None]) -> None:
         self._log = log
@@ -88,4 +89,4 @@ class Follower:
                 for line in self._log.lines():
                     self._take(line)
             except OSError:
-                continue  # away for a moment: it may be replaced
+                continue  # the file may be about to be replaced

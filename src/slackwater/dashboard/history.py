@@ -1,7 +1,7 @@
-"""What queries have told so far, bounded however long they run.
+"""The progress of queries so far, in bounded memory.
 
 Every line keeps its numbers, as columns; the larger drawings of a line (`picture`) are kept for a
-bounded number of lines that are spread over the run, and for the last one.
+bounded number of lines, spread over the run, and for the last one.
 
 >>> history = History()
 >>> for n in range(3):
@@ -19,35 +19,35 @@ from datetime import datetime
 from threading import Condition, Event
 from typing import Any
 
-Line = dict[str, Any]
+ProgressLine = dict[str, Any]
 
 MOST_LINES = 7_200  # of a query; beyond it every other line of the older half goes
 MOST_PICTURES = 240  # of a query; beyond it every other one goes
-MOST_TOLD = 2_000  # windows of an aggregate, the newest
-MOST_RECENT = 600  # whole lines, for pages that were cut off for a while
+MOST_WINDOWS = 2_000  # of an aggregate, the newest
+MOST_RECENT = 600  # whole lines, for pages that lost their connection for a while
 
 _NOT_COLUMNS = ("event", "id", "run_id", "name", "timestamp", "metrics", "picture", "commands")
 
 
-class Record:
+class QueryHistory:
     """One query: its lines as columns, and what does not fit into columns."""
 
     def __init__(self, key: str, name: str) -> None:
         self.key = key
         self.name = name
-        self.started: Line | None = None
-        self.ended: Line | None = None
-        self.last: Line | None = None  # the last line of a micro-batch, whole
+        self.started: ProgressLine | None = None
+        self.ended: ProgressLine | None = None
+        self.last: ProgressLine | None = None  # the last line of a micro-batch, whole
         self._numbers: list[int] = []
         self._columns: dict[str, list[Any]] = {}
         self._pictures: dict[int, Any] = {}
         self._commands: list[tuple[int, Any]] = []
-        self._told: deque[tuple[int, Any]] = deque(maxlen=MOST_TOLD)
+        self._windows: deque[tuple[int, Any]] = deque(maxlen=MOST_WINDOWS)
         self._stride = 1  # every so many-th line keeps its picture
-        self._seen = 0
+        self._lines = 0
 
-    def take(self, number: int, line: Line) -> None:
-        """Take in a line; `number` is larger than those before."""
+    def take(self, number: int, line: ProgressLine) -> None:
+        """Add a line; `number` grows from line to line."""
         kind = line.get("event")
         if kind == "started":
             self.started, self.ended = line, None
@@ -57,7 +57,7 @@ class Record:
             self.last = line
             self._batch(number, line)
 
-    def _batch(self, number: int, line: Line) -> None:
+    def _batch(self, number: int, line: ProgressLine) -> None:
         metrics = line.get("metrics") or {}
         values = row_of(line)
         for path in values:
@@ -68,19 +68,19 @@ class Record:
         self._numbers.append(number)
         self._commands += [(number, command) for command in metrics.get("commands") or ()]
         picture = metrics.get("picture") or {}
-        self._told.extend((number, row) for row in picture.get("told") or ())
+        self._windows.extend((number, row) for row in picture.get("told") or ())
         drawn = {name: value for name, value in picture.items() if _is_drawing(name, value)}
         if drawn:
             self._picture(number, drawn)
-        self._seen += 1
+        self._lines += 1
         if len(self._numbers) > MOST_LINES:
             self._thin()
 
     def _picture(self, number: int, drawn: Mapping[str, Any]) -> None:
         newest = next(reversed(self._pictures), None)
         if newest is not None and self._is_passing(newest):
-            del self._pictures[newest]  # it was there only as the last one
-        self._pictures[number] = (self._seen, drawn)
+            del self._pictures[newest]  # it was kept only as the last one
+        self._pictures[number] = (self._lines, drawn)
         if len(self._pictures) > MOST_PICTURES:
             self._stride *= 2
             self._pictures = {
@@ -99,7 +99,7 @@ class Record:
             column[:half] = column[:half:2]
 
     def known(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Return all of it as plain data."""
         return {
             "key": self.key,
             "name": self.name,
@@ -109,65 +109,65 @@ class Record:
             "columns": {path: list(column) for path, column in self._columns.items()},
             "pictures": {str(number): drawn for number, (_, drawn) in self._pictures.items()},
             "commands": list(self._commands),
-            "told": list(self._told),
+            "told": list(self._windows),
         }
 
 
 class History:
-    """What all queries have told; lines may come from any thread."""
+    """The progress of all queries; lines may come from any thread."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Record] = {}
-        self._recent: deque[tuple[int, Line]] = deque(maxlen=MOST_RECENT)
+        self._queries: dict[str, QueryHistory] = {}
+        self._recent: deque[tuple[int, ProgressLine]] = deque(maxlen=MOST_RECENT)
         self._last = 0
-        self._told = Condition()
+        self._changed = Condition()
 
-    def take(self, line: Line) -> None:
-        """Take in a line of `slackwater.spark.listener.Lines`; it must not change any more."""
+    def take(self, line: ProgressLine) -> None:
+        """Add a line of `slackwater.spark.listener.Lines`; it must not be changed later."""
         key = str(line.get("id") or line.get("name") or "query")
-        with self._told:
+        with self._changed:
             self._last += 1
-            if key not in self._records:
-                self._records[key] = Record(key, str(line.get("name") or key))
-            self._records[key].take(self._last, line)
+            if key not in self._queries:
+                self._queries[key] = QueryHistory(key, str(line.get("name") or key))
+            self._queries[key].take(self._last, line)
             self._recent.append((self._last, line))
-            self._told.notify_all()
+            self._changed.notify_all()
 
     def known(self) -> dict[str, Any]:
-        """Everything that is known, and the number of the last line that is part of it."""
-        with self._told:
-            queries = [record.known() for record in self._records.values()]
+        """Return everything so far, and the number of its last line."""
+        with self._changed:
+            queries = [query.known() for query in self._queries.values()]
             return {"last": self._last, "queries": queries}
 
-    def latest(self) -> dict[str, Line]:
-        """The last micro-batch of each query, by name."""
-        with self._told:
-            records = self._records.values()
-            return {record.name: record.last for record in records if record.last is not None}
+    def latest(self) -> dict[str, ProgressLine]:
+        """Return the last micro-batch of each query, by name."""
+        with self._changed:
+            queries = self._queries.values()
+            return {query.name: query.last for query in queries if query.last is not None}
 
-    def behind(
+    def after(
         self, number: int, timeout_s: float, over: Event | None = None
-    ) -> list[tuple[int, Line]] | None:
-        """The lines behind that `number`; None: some are gone.
+    ) -> list[tuple[int, ProgressLine]] | None:
+        """Return the lines after `number`; None if some of them are no longer kept.
 
-        Without any it waits for some time, unless it is `over`, and then there are none.
+        Without new lines it waits up to `timeout_s`, unless `over` is set.
         """
-        with self._told:
+        with self._changed:
             if self._last == number and not (over is not None and over.is_set()):
-                self._told.wait(timeout_s)
+                self._changed.wait(timeout_s)
             oldest = self._recent[0][0] if self._recent else 1
             if number + 1 < oldest or number > self._last:
                 return None
             return [(n, line) for n, line in self._recent if n > number]
 
     def wake(self) -> None:
-        """Let go whoever waits."""
-        with self._told:
-            self._told.notify_all()
+        """Wake all threads that wait for lines."""
+        with self._changed:
+            self._changed.notify_all()
 
 
-def row_of(line: Line) -> dict[str, Any]:
-    """The numbers and words of a line by their path, without the lists.
+def row_of(line: ProgressLine) -> dict[str, Any]:
+    """Return the numbers and texts of a line by their path, without the lists.
 
     >>> row_of({"batch": 3, "metrics": {"slack": 5, "streams": {"a": {"arrivals": 7}}}})
     {'batch': 3, 'slack': 5, 'streams.a.arrivals': 7}
@@ -188,13 +188,13 @@ def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         elif isinstance(value, float):
-            yield prefix + name, float(f"{value:.7g}")  # as exact as a page can show, and short
+            yield prefix + name, float(f"{value:.7g}")  # as exact as a page shows
         elif isinstance(value, bool | int | str):
             yield prefix + name, value
 
 
 def _is_drawing(name: str, value: Any) -> bool:
-    """Whether a part of a picture is more than numbers, and not kept elsewhere."""
+    """Return whether a part of a picture is a drawing, which is kept apart."""
     return value is not None and name in ("delays", "curve", "chosen", "harvest")
 
 

@@ -1,10 +1,10 @@
-"""The server of the page: the page, what is known so far, what comes, and what is asked.
+"""The server of the dashboard: the page, its data so far, new lines, and commands.
 
 | address | |
 | --- | --- |
 | `/` | the page |
-| `/lines.json` | what is known so far |
-| `/events` | lines as they come (server-sent events); goes on behind `Last-Event-ID` |
+| `/lines.json` | all lines so far, as columns |
+| `/events` | new lines (server-sent events), those after `Last-Event-ID` |
 | `/metrics` | for Prometheus, if the caller gave a function for it |
 | `/control` | POST: change the target or the slack |
 """
@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 from slackwater.dashboard.assemble import page
 from slackwater.dashboard.control import Control, settings_of
 from slackwater.dashboard.guard import Guard, RefusedError, is_loopback
-from slackwater.dashboard.history import History, Line
+from slackwater.dashboard.history import History, ProgressLine
 from slackwater.errors import QueryError, SlackwaterError
 
 LOOPBACK = "127.0.0.1"
@@ -45,16 +45,16 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Content:
-    """What is served."""
+    """The data behind the page."""
 
     history: History
     control: Control | None = None
-    no_control: str = "This run cannot be commanded."  # why, where there is no control
-    is_live: bool = True  # whether more may come
-    exposition: Callable[[Mapping[str, Line]], str] | None = None  # the text for Prometheus
+    no_control: str = "This run cannot be commanded."  # the reason, without a control
+    is_live: bool = True  # whether more lines may come
+    exposition: Callable[[Mapping[str, ProgressLine]], str] | None = None  # the text for Prometheus
 
     def known(self) -> dict[str, Any]:
-        """What a page starts from."""
+        """Return the data that a page starts with."""
         control = {"can": self.control is not None, "why": self.no_control}
         if self.control is not None:
             control |= {"query": self.control.query}
@@ -67,13 +67,13 @@ class Dashboard:
     Parameters
     ----------
     history
-        What queries have told; more may come while it is served.
+        The progress of queries; lines may be added while it is served.
     host, port
-        Where to listen; port 0: any that is free.
+        Where to listen; port 0 means any free port.
     token
-        Who knows it may see and command; made up where others than this machine can ask.
+        Required of every request; generated where other machines can reach the server.
     control, no_control
-        How the query can be commanded, or why it cannot.
+        How to send commands to the query, or why that is not possible.
     is_live
         Whether more lines may come.
     exposition
@@ -90,7 +90,7 @@ class Dashboard:
         control: Control | None = None,
         no_control: str = Content.no_control,
         is_live: bool = True,
-        exposition: Callable[[Mapping[str, Line]], str] | None = None,
+        exposition: Callable[[Mapping[str, ProgressLine]], str] | None = None,
     ) -> None:
         if token is None and not is_loopback(host):
             token = secrets.token_urlsafe(16)
@@ -105,8 +105,8 @@ class Dashboard:
             msg = f"the dashboard cannot listen on {host} port {port}: {why}"
             raise QueryError(msg) from error
         shown = f"[{host}]" if ":" in host else host
-        asked = "" if token is None else f"?token={token}"
-        self.url = f"http://{shown}:{self._server.server_port}/{asked}"
+        parameters = "" if token is None else f"?token={token}"
+        self.url = f"http://{shown}:{self._server.server_port}/{parameters}"
         self._thread = Thread(target=self._server.serve_forever, name="slackwater-dashboard")
         self._thread.daemon = True
 
@@ -131,12 +131,12 @@ class _Server(ThreadingHTTPServer):
             self.address_family = AF_INET6
         self.content = content
         self.is_over = Event()
-        self.serving = secrets.token_hex(4)  # a page of another server begins anew
+        self.serving = secrets.token_hex(4)  # a page of an earlier server starts again
         super().__init__((host, port), _Handler)
         self.guard = Guard(host, self.server_port, token)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that went away is none of our business."""
+        """Ignore a page that was closed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -144,67 +144,67 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "slackwater"
     sys_version = ""
-    timeout = 60  # of a client that says nothing, or takes nothing
+    timeout = 60  # of a client that neither sends nor reads
 
     def do_GET(self) -> None:  # noqa: N802
-        """Show something."""
+        """Answer a GET request."""
         self._guarded(self._get)
 
     def do_HEAD(self) -> None:  # noqa: N802
-        """The same without what is shown."""
+        """Answer with the headers of GET."""
         self._guarded(self._get)
 
     def do_POST(self) -> None:  # noqa: N802
-        """Change something."""
+        """Answer a POST request: a command."""
         self._guarded(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """The terminal belongs to the command that runs."""
+        """Log nothing: the terminal belongs to the command that runs."""
 
     def _guarded(self, answer: Callable[[str, dict[str, list[str]]], None]) -> None:
         address = urlsplit(self.path)
-        asked = parse_qs(address.query)
+        parameters = parse_qs(address.query)
         guard, given = self.server.guard, self.headers.get
         try:
             guard.check_host(given("Host"))
-            token = asked.get("token", [None])[0]
+            token = parameters.get("token", [None])[0]
             guard.check_token(given("Authorization"), given("Cookie"), token)
-            answer(address.path, asked)
+            answer(address.path, parameters)
         except RefusedError as error:
-            self.close_connection = True  # what else it sent is not read
+            self.close_connection = True  # the rest of the request is not read
             self._send(error.status, "text/plain", f"{error}\n".encode())
 
     # ---- GET
 
-    def _get(self, path: str, asked: dict[str, list[str]]) -> None:
+    def _get(self, path: str, parameters: dict[str, list[str]]) -> None:
         content = self.server.content
         if path == "/":
-            self._page(asked)
+            self._page(parameters)
         elif path == "/lines.json":
             known = _json({"serving": self.server.serving} | content.known())
             self._send(HTTPStatus.OK, "application/json", known)
         elif path == "/events":
-            self._events(self.headers.get("Last-Event-ID") or asked.get("after", ["0"])[0])
+            self._events(self.headers.get("Last-Event-ID") or parameters.get("after", ["0"])[0])
         elif path == "/metrics" and content.exposition is not None:
             text = content.exposition(content.history.latest())
             self._send(HTTPStatus.OK, "text/plain; version=0.0.4", text.encode())
         else:
             raise RefusedError(404, f"there is nothing at {path[:60]}")
 
-    def _page(self, asked: dict[str, list[str]]) -> None:
+    def _page(self, parameters: dict[str, list[str]]) -> None:
         html, policy = page()
         headers = {"Content-Security-Policy": policy}
-        token = asked.get("token", [None])[0]
+        token = parameters.get("token", [None])[0]
         if token is not None and self.server.guard.is_token(token):
             cookie = f"{self.server.guard.cookie}={token}"
             headers["Set-Cookie"] = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
         self._send(HTTPStatus.OK, "text/html", html, headers)
 
-    def _events(self, behind: str) -> None:
-        serving, _, seen = behind.rpartition("-")
-        if not seen.isascii() or not seen.isdigit() or len(seen) > 18:
-            raise RefusedError(400, f"Last-Event-ID must be a number, got {behind[:60]!r}")
-        self.close_connection = True  # it has no length: it ends with the connection
+    def _events(self, last_id: str) -> None:
+        serving, _, last = last_id.rpartition("-")
+        if not last.isascii() or not last.isdigit() or len(last) > 18:
+            raise RefusedError(400, f"Last-Event-ID must be a number, got {last_id[:60]!r}")
+        self.close_connection = True  # no length: the response ends with the connection
         self.send_response(HTTPStatus.OK)
         for name, value in {**_HEADERS, "Content-Type": "text/event-stream"}.items():
             self.send_header(name, value)
@@ -214,39 +214,39 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.wfile.write(f"retry: {_RETRY_MS}\n\n".encode())
         is_ours = serving in ("", self.server.serving)
-        self._tell(int(seen) if is_ours else None)
+        self._send_lines(int(last) if is_ours else None)
 
-    def _tell(self, seen: int | None) -> None:
-        """Send the lines behind the one seen until it is over; None: the page starts anew."""
+    def _send_lines(self, last: int | None) -> None:
+        """Send the lines after number `last` until the end; None makes the page start again."""
         is_over, history = self.server.is_over, self.server.content.history
         while not is_over.is_set():
-            lines = None if seen is None else history.behind(seen, _KEEP_ALIVE_S, is_over)
+            lines = None if last is None else history.after(last, _KEEP_ALIVE_S, is_over)
             if lines is None:
                 self.wfile.write(b"event: reset\ndata: {}\n\n")
                 return
             for number, line in lines:
                 name = f"id: {self.server.serving}-{number}\nevent: line\ndata: "
                 self.wfile.write(name.encode() + _json(line) + b"\n\n")
-                seen = number
+                last = number
             if not lines:
                 self.wfile.write(b": nothing new\n\n")
 
     # ---- POST
 
-    def _post(self, path: str, asked: dict[str, list[str]]) -> None:
+    def _post(self, path: str, parameters: dict[str, list[str]]) -> None:
         given = self.headers.get
         if path != "/control":
             raise RefusedError(404, f"nothing can be changed at {path[:60]}")
         is_bearer = self.server.guard.is_token(
             (given("Authorization") or "").removeprefix("Bearer ")
         )
-        if not is_bearer:  # a program that knows the token; a page cannot make a browser send that
+        if not is_bearer:  # with the header it is a program: a page of another site cannot send it
             self.server.guard.check_origin(given("Origin"), given("Host"), given("Sec-Fetch-Site"))
         if (given("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
             raise RefusedError(415, "the request must be application/json")
         length = given("Content-Length") or ""
         if not length.isascii() or not length.isdigit():
-            raise RefusedError(411, "the request must say its length")
+            raise RefusedError(411, "the request must have a Content-Length")
         if len(length) > 9 or int(length) > MOST_BYTES:
             raise RefusedError(413, f"the request may have at most {MOST_BYTES} bytes")
         control = self.server.content.control

@@ -94,18 +94,7 @@ class JobFile:
 
 
 def read_job(file: Path) -> JobFile:
-    """Read and check a job.
-
-    Parameters
-    ----------
-    file
-        A TOML or SQL file.
-
-    Raises
-    ------
-    JobFileError
-        If the file cannot be read or the job is wrong; the message names the table and the key.
-    """
+    """Read and check a job; a `JobFileError` names the file, the table and the key."""
     try:
         text = file.read_text(encoding="utf-8")
         given = tables_of(str(file), text) if file.suffix == ".sql" else tomllib.loads(text)

@@ -1,18 +1,18 @@
 // Early answers: value and interval of each window, and the exact value where it is known.
 
-class ToldPanel {
+class EarlyPanel {
   constructor(card) {
     this.card = card;
     this.host = card.querySelector('.plot');
-    this.chooser = element('told-choose');
+    this.chooser = element('early-choose');
     this.chosen = {};
     theme.listeners.push(() => this.chart?.plot.redraw(false));
   }
 
-  has(query, place) { return query.told.length > 0 && query.told[0][0] <= query.numbers[place]; }
+  has(query, place) { return query.earlyWindows.length > 0 && query.earlyWindows[0][0] <= query.numbers[place]; }
 
   update(query, place) {
-    const rows = query.told.slice(0, placeOf(query.told, query.numbers[place], item => item[0]) + 1).map(item => item[1]);
+    const rows = query.earlyWindows.slice(0, placeOf(query.earlyWindows, query.numbers[place], item => item[0]) + 1).map(item => item[1]);
     const groups = [...new Set(rows.map(row => JSON.stringify(row.group ?? {})))].sort();
     const names = [...new Set(rows.flatMap(row => Object.keys(row.values)))];
     this.choose('Group', 'group', groups, text => Object.values(JSON.parse(text)).join(', ') || 'all');
@@ -53,15 +53,15 @@ class ToldPanel {
 
   choose(label, key, values, text) {
     if (!values.includes(this.chosen[key])) this.chosen[key] = values[0];
-    const said = `${label} ${values.join(' ')}`;
+    const shown = `${label} ${values.join(' ')}`;
     let holder = this.chooser.querySelector(`[data-key="${key}"]`);
     if (values.length < 2) { holder?.remove(); return; }
-    if (holder?.dataset.said === said) return;
+    if (holder?.dataset.shown === shown) return;
     const list = make('select', {}, ...values.map(value => make('option', {value}, text(value))));
     list.value = this.chosen[key];
     list.addEventListener('change', () => { this.chosen[key] = list.value; view.changed(); });
     holder?.remove();
-    holder = make('label', {'data-key': key, 'data-said': said}, label, list);
+    holder = make('label', {'data-key': key, 'data-shown': shown}, label, list);
     this.chooser.append(holder);
   }
 }

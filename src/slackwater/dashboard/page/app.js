@@ -1,4 +1,4 @@
-// The page: takes what is known, then what comes, and shows it.
+// The page: loads the lines so far, then new lines, and shows them.
 
 const app = {
   queries: new Map(),
@@ -31,16 +31,16 @@ const app = {
       why.id = `why-${n}`;
       why.hidden = true;
       card.setAttribute('aria-labelledby', title.id);
-      const ask = make('button', {type: 'button', class: 'ask-why', 'aria-expanded': 'false', 'aria-controls': why.id, 'aria-label': `What is this: ${title.textContent}`}, '?');
-      ask.addEventListener('click', () => {
+      const help = make('button', {type: 'button', class: 'help', 'aria-expanded': 'false', 'aria-controls': why.id, 'aria-label': `What is this: ${title.textContent}`}, '?');
+      help.addEventListener('click', () => {
         why.hidden = !why.hidden;
-        ask.setAttribute('aria-expanded', String(!why.hidden));
+        help.setAttribute('aria-expanded', String(!why.hidden));
       });
-      title.after(ask);
+      title.after(help);
       const kind = card.dataset.panel;
       if (kind === 'control') return;
       card.hidden = true;
-      const panel = kind === 'told' ? new ToldPanel(card) : drawers[kind] ? new DrawnPanel(card, ...drawers[kind]) : new TimePanel(card, describers[kind]);
+      const panel = kind === 'early' ? new EarlyPanel(card) : drawers[kind] ? new DrawnPanel(card, ...drawers[kind]) : new TimePanel(card, describers[kind]);
       this.panels.push(panel);
       watcher.observe(card);
     });
@@ -90,7 +90,7 @@ const app = {
     if (query === view.query) view.changed();
   },
 
-  // The query with most to see.
+  // The query with the most to show.
   best() {
     const all = [...this.queries.values()];
     return all.find(query => query.columns.has('slack')) || all.find(query => query.length) || all[0] || null;
@@ -149,13 +149,13 @@ const app = {
   },
 };
 
-// What is told of the last window that is not exact yet.
+// The last window that is not exact yet, in words.
 function earlyWords(query, place) {
-  const before = query.told.slice(0, placeOf(query.told, query.numbers[place], item => item[0]) + 1);
+  const before = query.earlyWindows.slice(0, placeOf(query.earlyWindows, query.numbers[place], item => item[0]) + 1);
   const row = before.map(item => item[1]).reverse().find(one => !one.exact && Object.values(one.values)[0]?.low != null);
   if (!row) return [];
   const [[name, {value, low, high}]] = Object.entries(row.values);
-  return [`The last ${name} told early: `, make('b', {}, figure(value)), `, between ${figure(low)} and ${figure(high)}.`];
+  return [`The last early ${name}: `, make('b', {}, figure(value)), `, between ${figure(low)} and ${figure(high)}.`];
 }
 
 // The sentence and the figures on top.
@@ -166,11 +166,11 @@ function summary(query, place) {
   const missed = query.last('missed', place);
   const lede = [];
   if (recall !== null) {
-    // since the start it says nothing about a period, and so nothing about the target
+    // the recall since the start is not the recall over the period of the target
     const strong = make('b', target !== null && measured !== null && recall < target ? {class: 'low'} : {}, percent(recall));
-    lede.push(strong, measured === null ? ' of the results so far were in time' : ' of the results are in time', target === null ? '.' : `; ${percent(target)} ${measured === null ? 'are' : 'were'} asked for.`);
+    lede.push(strong, measured === null ? ' of the results so far were in time' : ' of the results are in time', target === null ? '.' : `; the target is ${percent(target)}.`);
   }
-  const early = query.asked.kind === 'aggregate';
+  const early = query.spec.kind === 'aggregate';
   if (early) lede.push(...earlyWords(query, place));
   if (k !== null && !early) lede.push(k > 0 ? ' Events wait ' : ' Events do not wait at all', k > 0 ? make('b', {}, duration(k)) : '', k > 0 ? ' to be put in order.' : '.');
   if (!lede.length) lede.push(`${count(query.at('rows', place))} rows in this micro-batch.`);

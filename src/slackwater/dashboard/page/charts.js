@@ -1,4 +1,4 @@
-// Charts over time, by uPlot. A panel says which lines it has now; the chart is rebuilt only if that changes.
+// Charts over time, by uPlot. The chart is rebuilt only if the set of lines changes.
 
 const FONT = '12px Inter, system-ui, sans-serif';
 const stepped = uPlot.paths.stepped({align: 1});
@@ -87,7 +87,7 @@ class Chart {
       const wide = ctx.measureText(mark.text).width;
       const isLeft = x + wide + 6 * ratio > bbox.left + bbox.width;
       const from = isLeft ? x - wide - 5 * ratio : x + 5 * ratio;
-      if (from < free) continue;  // it would lie on the word before
+      if (from < free) continue;  // it would cover the word before
       ctx.fillText(mark.text, from, bbox.top + bbox.height - 5 * ratio);
       free = from + wide + 4 * ratio;
     }
@@ -100,7 +100,7 @@ class Chart {
   }
 }
 
-// A card with a chart over time. `describe(query, series)` tells its lines; null: there is nothing to draw.
+// A card with a chart over time. `describe(query, series)` returns its lines, or null if there are none.
 class TimePanel {
   constructor(card, describe) {
     this.card = card;
@@ -114,12 +114,12 @@ class TimePanel {
   }
 
   has(query) {
-    this.said = this.describe(query, seriesOf(query));
-    return this.said !== null;
+    this.described = this.describe(query, seriesOf(query));
+    return this.described !== null;
   }
 
   update(query, place) {
-    const series = seriesOf(query), {lines, ...options} = this.said;
+    const series = seriesOf(query), {lines, ...options} = this.described;
     const shape = `${query.key} ${series.isClock} ${lines.map(line => line.label)}`;
     if (shape !== this.shape) {
       this.chart?.close();

@@ -1,10 +1,10 @@
-// Commands: what is asked for, what the curve expects of it, and what was taken.
+// Commands: the requested target, what the curve expects of it, and what the query took.
 
 const controls = {
   can: false,
   why: '',
   query: null,
-  proposal: null,  // a share that the slider shows and the query does not have yet
+  proposal: null,  // the share of the slider, if it differs from the target
   waiting: null,
 
   start() {
@@ -22,10 +22,10 @@ const controls = {
   proposed() { return this.proposal > 0 && this.proposal <= 1 ? this.proposal : null; },
 
   async send() {
-    const isRecall = !element('ask-recall').hidden;
+    const isRecall = !element('field-recall').hidden;
     const percentage = Number(element('recall-number').value);
     if (isRecall && !(percentage > 0 && percentage <= 100)) {
-      this.say('The target must be above 0 and at most 100 %.', true);
+      this.showStatus('The target must be above 0 and at most 100 %.', true);
       element('recall-number').focus();
       return;
     }
@@ -33,22 +33,22 @@ const controls = {
     element('apply').disabled = true;
     try {
       const answer = await fetch('control', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(settings)});
-      if (!answer.ok) throw new Error((await answer.text()).trim() || `the server said ${answer.status}`);
+      if (!answer.ok) throw new Error((await answer.text()).trim() || `the server answered ${answer.status}`);
       this.waiting = {...settings, words: isRecall ? percent(settings.recall) : `K ${settings.slack}`, from: view.query?.series?.changes.length || 0};
-      this.say(`Asked for ${this.waiting.words}. It acts at the next micro-batch.`);
+      this.showStatus(`Sent ${this.waiting.words}. It takes effect at the next micro-batch.`);
     } catch (error) {
-      this.say(error instanceof TypeError ? 'The server cannot be reached.' : error.message, true);
+      this.showStatus(error instanceof TypeError ? 'The server cannot be reached.' : error.message, true);
     } finally {
       element('apply').disabled = false;
     }
   },
 
-  say(text, isBad = false) {
-    setText(element('said'), text);
-    element('said').dataset.is = isBad ? 'bad' : 'good';
+  showStatus(text, isBad = false) {
+    setText(element('command-status'), text);
+    element('command-status').dataset.is = isBad ? 'bad' : 'good';
   },
 
-  // What the curve says about the proposal.
+  // What the curve expects of the proposal.
   expect() {
     const query = view.query, share = query && (this.proposed() ?? query.last('target', view.place));
     const curve = query && share !== null ? query.drawn('curve', view.place) : null;
@@ -56,8 +56,8 @@ const controls = {
     if (curve?.length) {
       const point = curve.find(([, recall]) => recall >= share);
       text = point
-        ? `About ${duration((point[2] ?? point[0]) / query.perMs)} of latency, by the delays of now.`
-        : `More than ${duration(curve.at(-1)[0] / query.perMs)} of waiting, by the delays of now.`;
+        ? `About ${duration((point[2] ?? point[0]) / query.perMs)} of latency, at the current delays.`
+        : `More than ${duration(curve.at(-1)[0] / query.perMs)} of waiting, at the current delays.`;
     }
     setText(element('expect'), text);
   },
@@ -66,16 +66,16 @@ const controls = {
     const target = query.last('target', place), series = seriesOf(query);
     const isOver = query.ended !== null;
     const isOurs = this.can && (this.query === null || this.query === query.name);
-    const isEarly = query.asked.kind === 'aggregate';
-    const isPossible = isOurs && !isOver && !isEarly && query.asked.control !== false;
-    const isRecall = target !== null || query.asked.goal?.kind === 'Recall';
+    const isEarly = query.spec.kind === 'aggregate';
+    const isPossible = isOurs && !isOver && !isEarly && query.spec.control !== false;
+    const isRecall = target !== null || query.spec.goal?.kind === 'Recall';
     element('control').hidden = !isPossible;
-    element('ask-recall').hidden = !isRecall;
-    element('ask-slack').hidden = isRecall;
+    element('field-recall').hidden = !isRecall;
+    element('field-slack').hidden = isRecall;
     element('no-control').hidden = isPossible;
-    const why = isEarly ? 'Early answers have a deadline, which cannot be changed while they run.' : isOurs && isOver ? 'The run has ended; its target cannot be changed any more.' : this.can && !isOurs ? 'This query cannot be commanded.' : this.why;
+    const why = isEarly ? 'Early results have a deadline, which cannot be changed during the run.' : isOurs && isOver ? 'The run has ended; its target can no longer be changed.' : this.can && !isOurs ? 'This query takes no commands.' : this.why;
     setText(element('no-control'), why);
-    if (target !== null && this.proposal === null) {  // nobody has touched it: it follows the target
+    if (target !== null && this.proposal === null) {  // untouched, it follows the target
       element('recall-slider').value = element('recall-number').value = Number((100 * target).toFixed(4));
     }
     this.expect();
@@ -85,24 +85,24 @@ const controls = {
     this.list(query, series, done);
   },
 
-  // A change that somebody else has made.
+  // A change from another place than this page.
   announce(query, series) {
-    const seen = this.counted?.query === query ? this.counted.changes : series.changes.length;
-    if (series.changes.length > seen && !this.said) {
+    const known = this.counted?.query === query ? this.counted.changes : series.changes.length;
+    if (series.changes.length > known && !this.isAnnounced) {
       const change = series.changes.at(-1);
-      this.say(`${change.text} at batch ${query.at('batch', change.place)}.`, change.isRefused);
+      this.showStatus(`${change.text} at batch ${query.at('batch', change.place)}.`, change.isRefused);
     }
-    this.said = false;
+    this.isAnnounced = false;
     this.counted = {query, changes: series.changes.length};
   },
 
   taken(query, change) {
     const batch = query.at('batch', change.place);
-    if (change.isRefused) this.say(`The query refused it at batch ${batch}.`, true);
-    else this.say(`${this.waiting.words} since batch ${batch}.`);
+    if (change.isRefused) this.showStatus(`The query refused it at batch ${batch}.`, true);
+    else this.showStatus(`${this.waiting.words} since batch ${batch}.`);
     if (Math.abs(this.proposal - this.waiting.recall) < 1e-9) this.proposal = null;
     this.waiting = null;
-    this.said = true;
+    this.isAnnounced = true;
   },
 
   list(query, series, done) {

@@ -1,4 +1,4 @@
-// What is drawn of one moment: the curve, the delays, the leads, the harvest, the accounting.
+// Drawings of one moment: the curve, the delays, the leads, the harvest, the accounting.
 
 const FATES = [
   ['in_order', 'in order', 'accent'], ['late_kept', 'late, kept', 's1'], ['late_dropped', 'late, dropped', 's4'],
@@ -7,7 +7,7 @@ const FATES = [
 
 const size = (host, least = 260) => Math.max(least, Math.round(host.clientWidth));
 
-// Room for times from nothing to hours on one axis: even near 0, by ratio further out.
+// One axis from 0 to hours: linear near 0, logarithmic further out.
 function timeScale(longest, left, right) {
   const bend = Math.max(longest / 60, 1e-9), top = Math.asinh(Math.max(longest, bend) / bend);
   const at = ms => left + (right - left) * Math.asinh(ms / bend) / top;
@@ -59,9 +59,9 @@ function drawCurve(host, query, place) {
 const pointFor = (points, recall) => points.find(point => point.recall >= recall) || null;
 
 function curveInWords(query, chosen, target) {
-  const asked = target === null ? '' : ` The target is ${percent(target)}.`;
-  if (!chosen) return `Recall against latency.${asked}`;
-  return `Recall against latency. Chosen: K ${duration(chosen[0] / query.perMs)}, expected recall ${percent(chosen[1])}.${asked}`;
+  const targetText = target === null ? '' : ` The target is ${percent(target)}.`;
+  if (!chosen) return `Recall against latency.${targetText}`;
+  return `Recall against latency. Chosen: K ${duration(chosen[0] / query.perMs)}, expected recall ${percent(chosen[1])}.${targetText}`;
 }
 
 function drawDelays(host, query, place) {
@@ -78,10 +78,10 @@ function drawDelays(host, query, place) {
     const most = Math.max(...counts.slice(1), 1), base = n * row + row - 6, top = n * row + 22;
     const stream = Math.max(0, query.streams.indexOf(name));
     const covered = edges.reduce((sum, edge, b) => sum + (edge / query.perMs <= (k ?? Infinity) ? counts[b] : 0), 0) / all;
-    const told = `${percent(counts[0] / all, 0)} without delay` + (k === null ? '' : `, ${percent(covered, 1)} within K`);
-    words.push(`${name}: ${told}`);
+    const shares = `${percent(counts[0] / all, 0)} without delay` + (k === null ? '' : `, ${percent(covered, 1)} within K`);
+    words.push(`${name}: ${shares}`);
     svg.append(make('text', {x: 0, y: n * row + 13, class: 'strong'}, name));
-    svg.append(make('text', {x: wide - 8, y: n * row + 13, 'text-anchor': 'end'}, told));
+    svg.append(make('text', {x: wide - 8, y: n * row + 13, 'text-anchor': 'end'}, shares));
     svg.append(make('line', {x1: left, x2: wide - 8, y1: base + 0.5, y2: base + 0.5, stroke: cssOf('line')}));
     for (let b = 1; b < edges.length; b += 1) {
       if (!counts[b]) continue;
@@ -150,7 +150,7 @@ function drawAccounting(host, query, place) {
   const heads = (first, ...others) => make('thead', {}, make('tr', {}, make('th', {scope: 'col'}, first), ...others));
   const head = (...content) => make('th', {scope: 'col'}, ...content), side = (...content) => make('th', {scope: 'row'}, ...content);
   const table = make('table', {class: 'fates'});
-  if (host.clientWidth < 560) {  // a narrow page has the streams side by side
+  if (host.clientWidth < 560) {  // on a narrow page streams are columns
     table.append(heads('fate', ...rows.map(row => head(row.name))), make('tbody', {},
       make('tr', {}, side('arrivals'), ...rows.map(row => make('td', {}, count(row.all)))),
       ...used.map(fate => make('tr', {}, side(...title(fate)), ...rows.map(row => cell(row, fate))))));

@@ -25,7 +25,7 @@ const describers = {
   },
 
   slack(query, series) {
-    if (query.asked.kind === 'aggregate') return null;  // a deadline, not a slack, says when it tells
+    if (query.spec.kind === 'aggregate') return null;  // a deadline, not a slack, decides when it emits
     const lines = [
       ...lineIf(series.slack, {label: 'K', colour: 'accent', fill: 'accent-soft', isStep: true}),
       ...lineIf(series.latency, {label: 'latency', colour: 's0', width: 1.5}),
@@ -54,7 +54,7 @@ const describers = {
     return lines.length ? {lines, yText: compact} : null;
   },
 
-  // Only where something was shed: elsewhere the throttle is 1 for ever.
+  // Only where something was shed: elsewhere the throttle is always 1.
   throttle(query, series) {
     const isShed = series.throttle?.some(value => value !== null && value < 1) || series.shed?.some(value => value > 0);
     if (!isShed) return null;

@@ -1,8 +1,8 @@
-// What one query has told: a column per number, so that charts take them as they are.
+// The progress of one query: a column per number, in the shape that charts take.
 
 const MOST_LINES = 7200;  // beyond it every other line of the older half goes
 const MOST_PICTURES = 400;
-const MOST_TOLD = 2000;
+const MOST_WINDOWS = 2000;
 const NOT_COLUMNS = new Set(['event', 'id', 'run_id', 'name', 'timestamp', 'metrics', 'picture', 'commands']);
 const DRAWN = ['delays', 'curve', 'chosen', 'harvest'];
 
@@ -37,13 +37,13 @@ function placeOf(list, value, of = item => item) {
 class Query {
   constructor(key, name) {
     Object.assign(this, {key, name, started: null, ended: null, version: 0});
-    Object.assign(this, {numbers: [], columns: new Map(), pictures: [], commands: [], told: []});
+    Object.assign(this, {numbers: [], columns: new Map(), pictures: [], commands: [], earlyWindows: []});
   }
 
   static from(known) {
     const query = new Query(known.key, known.name);
     Object.assign(query, {started: known.started, ended: known.ended, numbers: known.numbers});
-    Object.assign(query, {commands: known.commands, told: known.told});
+    Object.assign(query, {commands: known.commands, earlyWindows: known.told});
     query.columns = new Map(Object.entries(known.columns));
     query.pictures = Object.entries(known.pictures).map(([number, drawn]) => [Number(number), drawn]);
     query.pictures.sort((a, b) => a[0] - b[0]);
@@ -65,8 +65,8 @@ class Query {
     for (const [path, column] of this.columns) column.push(row[path] ?? null);
     this.numbers.push(number);
     for (const command of metrics.commands || []) this.commands.push([number, command]);
-    for (const told of picture.told || []) this.told.push([number, told]);
-    if (this.told.length > 2 * MOST_TOLD) this.told.splice(0, MOST_TOLD);
+    for (const early of picture.told || []) this.earlyWindows.push([number, early]);
+    if (this.earlyWindows.length > 2 * MOST_WINDOWS) this.earlyWindows.splice(0, MOST_WINDOWS);
     const drawn = Object.fromEntries(DRAWN.filter(name => picture[name]).map(name => [name, picture[name]]));
     if (Object.keys(drawn).length) this.pictures.push([number, drawn]);
     if (this.pictures.length > MOST_PICTURES) this.pictures = this.pictures.filter((_, n) => n % 2 || n > MOST_PICTURES / 2);
@@ -90,7 +90,7 @@ class Query {
     return null;
   }
 
-  // What was drawn last at or before a place.
+  // The last drawing at or before a place.
   drawn(name, place) {
     const number = this.numbers[place];
     for (let n = placeOf(this.pictures, number, item => item[0]); n >= 0; n -= 1) {
@@ -99,11 +99,11 @@ class Query {
     return null;
   }
 
-  get asked() { return this.started?.query || {}; }
-  get perMs() { return this.asked.unit === 'us' ? 1000 : 1; }
+  get spec() { return this.started?.query || {}; }
+  get perMs() { return this.spec.unit === 'us' ? 1000 : 1; }
 
   get streams() {
-    if (this.asked.streams?.length) return this.asked.streams;
+    if (this.spec.streams?.length) return this.spec.streams;
     const found = new Set();
     for (const path of this.columns.keys()) {
       const [kind, ...rest] = path.split('.');
@@ -161,7 +161,7 @@ function seriesOf(query) {
 
 const fromTo = (before, now) => `recall ${before === null ? '' : `${percent(before)} → `}${percent(now)}`;
 
-// Changes of the settings: what the log tells, or what can be seen of the target.
+// Changes of the settings: from the commands in the log, or from the target itself.
 function changesOf(query) {
   const changes = [];
   for (const [number, command] of query.commands) {

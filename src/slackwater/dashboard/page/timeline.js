@@ -1,15 +1,15 @@
-// The moment that is shown: the last one, as it comes, or any other of the run.
+// The moment that is shown: the last one, live, or any other of the run.
 
 const PLAY_S = 30;  // a whole run, whatever its length
 
 const view = {
   query: null,
-  moment: null,  // a place; null: the last, as it comes
+  moment: null,  // a place; null means the last, live
   isLive: true,
   isPlaying: false,
   span: 0,
   listeners: [],
-  isAsked: false,
+  isScheduled: false,
 
   get place() {
     const last = this.query.length - 1;
@@ -30,10 +30,10 @@ const view = {
   },
 
   changed() {
-    if (this.isAsked) return;
-    this.isAsked = true;
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     requestAnimationFrame(() => {
-      this.isAsked = false;
+      this.isScheduled = false;
       for (const listener of this.listeners) listener();
     });
   },
