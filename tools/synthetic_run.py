@@ -37,16 +37,16 @@ def join_lines(
 ) -> Iterator[Line]:
     """A join with a recall goal, a line per second.
 
-    `targets` has the targets that are asked for, by micro-batch; from `shed_from` on there is more
+    `targets` has the requested targets, by micro-batch; from `shed_from` on there is more
     work than CPU.
     """
     rng = random.Random(seed)
     join = _Join(rng)
     yield _started(key, "matches", {"kind": "Recall", "target": 0.95, "over": "1 minute"}, "join")
     for batch in range(count):
-        asked = (targets or {}).get(batch)
+        requested = (targets or {}).get(batch)
         is_short = shed_from is not None and batch >= shed_from
-        yield _batch(key, "matches", batch, join.metrics(batch, count, asked, is_short))
+        yield _batch(key, "matches", batch, join.metrics(batch, count, requested, is_short))
 
 
 class _Join:
@@ -61,9 +61,9 @@ class _Join:
         }
         self._produced = self._lost = self._missed = 0
 
-    def metrics(self, batch: int, count: int, asked: float | None, is_short: bool) -> Line:
+    def metrics(self, batch: int, count: int, requested: float | None, is_short: bool) -> Line:
         rng = self._rng
-        self._target = asked or self._target
+        self._target = requested or self._target
         moment = batch / max(count, 60)
         mean = 700 + 260 * math.sin(9 * moment) + (900 if 0.42 < moment < 0.68 else 0)
         mean *= 1 + 0.06 * rng.gauss(0, 1)
@@ -95,8 +95,8 @@ class _Join:
             "evicted": 0, "backlog": 120 if is_short else 0, "throttle": throttle,
             "recall": self._produced / true if true else None, "throttles": [throttle, 1.0],
             "streams": streams,
-            "commands": [] if asked is None else [{"recall": asked}],
-            "picture": {
+            "commands": [] if requested is None else [{"recall": requested}],
+            "charts": {
                 "now": BEGIN_MS + 1000 * batch,
                 "recall": self._recall if batch > 5 else None,
                 "leads": lead,
@@ -105,7 +105,7 @@ class _Join:
                 "curve": curve,
                 "chosen": [slack, self._expected(slack, mean), slack + lead["quotes"]],
                 "harvest": self._harvest(throttle) if is_short else None,
-                "told": None,
+                "aggregates": None,
             },
         }  # fmt: skip
 
@@ -166,22 +166,22 @@ class _Join:
 
 
 def aggregate_lines(count: int, seed: int = 2, key: str = "b") -> Iterator[Line]:
-    """Aggregates over joined windows of ten seconds, told early and corrected later."""
+    """Aggregates over joined windows of ten seconds, reported early and corrected later."""
     rng = random.Random(seed)
     goal = {"kind": "Deadline", "after": "10 seconds"}
     yield _started(key, "early answers", goal, "aggregate")
     for batch in range(count):
-        told = []
+        rows = []
         if batch % 10 == 9:
-            told.append(_window(rng, batch - 9, is_exact=False))
+            rows.append(_window(rng, batch - 9, is_exact=False))
             if batch >= 39:
-                told.append(_window(rng, batch - 39, is_exact=True))
+                rows.append(_window(rng, batch - 39, is_exact=True))
         streams = {name: _even((batch + 1) * RATE // 10) for name in STREAMS}
         totals = _even(2 * (batch + 1) * RATE // 10)
         metrics = totals | {
             "produced": batch // 10, "lost": 0, "slack": 0, "stored": 9_000, "recall": None,
             "target": None, "streams": streams, "state_bytes": 300_000,
-            "picture": {"now": BEGIN_MS + 1000 * batch, "told": told or None},
+            "charts": {"now": BEGIN_MS + 1000 * batch, "aggregates": rows or None},
         }  # fmt: skip
         yield _batch(key, "early answers", batch, metrics)
 

@@ -32,7 +32,9 @@ Unit = Literal[
     "reasons",  # rows by `counters.REASONS`
     "times",  # a time for each stream
     "histogram",  # counts of delays, for each stream
-    "drawing",  # lists and tables, only for charts
+    "text",
+    "drawing",  # lists, only for charts
+    "table",  # rows, only for charts
 ]  # fmt: skip
 
 
@@ -178,7 +180,7 @@ METRICS = (
     Metric("balanced", "line", "once", "flag", "balanced",
            "Whether each arrival has exactly one fate; 1 in Prometheus if so."),
     # ---- charts
-    Metric("unit", "charts", "once", "drawing", None,
+    Metric("unit", "charts", "once", "text", None,
            'Of all times: "ms" or "us".'),
     Metric("now", "charts", "once", "time", None,
            "Largest event time so far."),
@@ -202,7 +204,7 @@ METRICS = (
     Metric("harvest", "charts", "once", "drawing", None,
            "With Harvest: which share of each direction's events visits each basic window, newest "
            "first; of the shard that sheds most."),
-    Metric("aggregates", "charts", "once", "drawing", None,
+    Metric("aggregates", "charts", "once", "table", None,
            "Of aggregates: the last result rows of this micro-batch, at most 20."),
 )  # fmt: skip
 
@@ -220,6 +222,8 @@ def _named(scope: Scope, names: Iterable[str]) -> tuple[Metric, ...]:
 STREAM = of_scope("stream")
 QUERY = of_scope("query")
 CHARTS = of_scope("charts")
+DRAWINGS = tuple(metric for metric in CHARTS if metric.unit in ("drawing", "histogram"))
+(AGGREGATES,) = (metric for metric in CHARTS if metric.unit == "table")
 
 TOTALS = tuple(metric for metric in STREAM if metric.fold == "sum")
 """What a line has by stream and, added up, for the query."""
