@@ -16,7 +16,7 @@ from slackwater_lab.experiment import Setting
 
 @dataclass
 class Search:
-    """Which fixed slack on `data` has, over all seeds, a Φ(gamma) not below `wanted`?"""
+    """The fixed slacks on `data` that have, over all seeds, a Φ(gamma) not below `wanted`."""
 
     data: str
     seeds: Sequence[int]

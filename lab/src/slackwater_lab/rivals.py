@@ -1,4 +1,4 @@
-"""Our controller against every other goal that works online: is any of them ahead?"""
+"""Our controller against every other goal that works online."""
 
 from __future__ import annotations
 

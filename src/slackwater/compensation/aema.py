@@ -41,7 +41,7 @@ class AdaptiveAverage:
         return self._step(seen)[0]
 
     def follow(self, seen: float) -> float:
-        """This was seen."""
+        """Learn from an observation."""
         self.known = self._step(seen)
         return self.known[0]
 

@@ -28,7 +28,7 @@ from slackwater.engine.output import Output, Shape, time_type
 from slackwater.errors import DataError, QueryError
 from slackwater.joins.visit_order import key_columns
 from slackwater.kernels.records import BEFORE, I32, I64, NEVER, NONE, U8
-from slackwater.metrics.charts import aggregate_rows
+from slackwater.metrics.charts import ChartPart, aggregate_rows
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
 
@@ -298,9 +298,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             self._rows = []
         return super()._give_out()
 
-    def chart_facts(self, leads: dict[str, int], results: pa.Table | None) -> dict[str, Any]:  # noqa: ARG002
-        """The last rows of results."""
-        return {} if results is None else {"aggregates": aggregate_rows(self.query, results)}
+    def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:
+        """`part` with the last rows of results."""
+        rows = None if results is None else aggregate_rows(self.query, results)
+        return part._replace(aggregates=rows)
 
     def set_slack(self, slack: int) -> None:
         """There is none."""

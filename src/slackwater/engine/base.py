@@ -25,6 +25,7 @@ from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events.batch import Batch
 from slackwater.events.log import Log
 from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
+from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
@@ -204,9 +205,9 @@ class ShardEngine(ABC, Generic[Asked, Stage]):
             shedding=self._shedding_metrics(),
         )
 
-    def chart_facts(self, leads: dict[str, int], results: pa.Table | None) -> dict[str, Any]:  # noqa: ARG002
-        """The fields of a `ChartPart` that only this kind of engine has."""
-        return {}
+    def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
+        """`part` with the fields that only this kind of engine has."""
+        return part
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
         """What load shedding does, in engines that can do without something."""

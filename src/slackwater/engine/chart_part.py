@@ -1,7 +1,7 @@
 """What an engine shows in charts: its `ChartPart` at the end of a micro-batch.
 
 Collecting it costs a fraction of a millisecond, and nothing in it depends on how the input was cut
-into batches. What differs between kinds of queries is `ShardEngine.chart_facts`.
+into batches. What differs between kinds of queries is `ShardEngine.add_chart_facts`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def chart_part(
     known = {name: time for name, time in local.items() if time != BEFORE}
     leads = {name: time - min(known.values()) for name, time in known.items()}
     delays = _delay_counts(engine)
-    return ChartPart(
+    part = ChartPart(
         unit=engine.query.unit,
         now=None if stage.top == BEFORE else stage.top,
         leads=leads,
@@ -71,7 +71,8 @@ def chart_part(
             if counted is None or counted[s]
         },
         slack=stage.slack if engine.query.has_slack else None,
-    )._replace(**engine.chart_facts(leads, results))
+    )
+    return engine.add_chart_facts(part, results)
 
 
 def _delay_counts(engine: AnyEngine) -> I64:
@@ -109,20 +110,15 @@ def _trimmed(counts: list[int]) -> list[int]:
 # ---- of a join
 
 
-def join_facts(engine: JoinEngine, leads: dict[str, int]) -> dict[str, Any]:
-    """The fields of a `ChartPart` that only a join has."""
-    known = engine.statistics
+def with_join_facts(engine: JoinEngine, part: ChartPart) -> ChartPart:
+    """`part` with the fields that only a join has."""
     found, true = _recent_results(engine)
-    facts: dict[str, Any] = {"found": found, "true": true, "harvest": _harvest(engine)}
+    part = part._replace(found=found, true=true)
     if engine.shedder is not None:
-        facts["throttle"] = engine.shedder.throttle.z
+        part = part._replace(throttle=engine.shedder.throttle.z, harvest=_harvest(engine))
     if getattr(engine.query.goal, "synchronize", True):
-        facts["lead"] = max(leads.values(), default=0)
-    if known is not None:
-        engine.model.learn(known.delays)
-        facts["lead"] = engine.model.lead
-        facts |= _curve(engine, known)
-    return facts
+        part = part._replace(lead=max(part.leads.values(), default=0))
+    return part if engine.statistics is None else _with_curve(engine, engine.statistics, part)
 
 
 def _recent_results(engine: JoinEngine) -> tuple[float, float]:
@@ -139,12 +135,14 @@ def _recent_results(engine: JoinEngine) -> tuple[float, float]:
     return kept * produced, produced + lost
 
 
-def _curve(engine: JoinEngine, known: Statistics) -> dict[str, Any]:
-    """The recall that each K should give, and K: what the goal had to choose from."""
+def _with_curve(engine: JoinEngine, known: Statistics, part: ChartPart) -> ChartPart:
+    """`part` with the recall that each K should give, and K: what the goal had to choose from."""
     goal, delays = engine.query.goal, known.delays
+    engine.model.learn(delays)
+    part = part._replace(lead=engine.model.lead)
     explained = goal.model in _MODELS if isinstance(goal, Recall) else True
     if not explained or not any(delays.counts):
-        return {}
+        return part
     controller = engine.controller
     scale = controller.scale if isinstance(controller, RecallController) else 1.0
     slacks = _ladder(delays.finest, engine.model.largest)
@@ -152,7 +150,7 @@ def _curve(engine: JoinEngine, known: Statistics) -> dict[str, Any]:
     modelled = np.array([engine.model.recall(slack) for slack in (*slacks, chosen)])
     recalls = (1.0 - scale * (1.0 - modelled)).clip(0.0, 1.0).round(6).tolist()
     points = [[slack, recall] for slack, recall in zip(slacks, recalls, strict=False)]
-    return {"curve": points, "chosen": [chosen, recalls[-1]]}
+    return part._replace(curve=points, chosen=[chosen, recalls[-1]])
 
 
 def _ladder(step: int, largest: int) -> list[int]:

@@ -15,7 +15,7 @@ from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
 from slackwater.disorder.reorder import Reorder, ReorderState
 from slackwater.engine.base import DEAD, ShardEngine, add, check_schema
-from slackwater.engine.chart_part import join_facts
+from slackwater.engine.chart_part import with_join_facts
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
 from slackwater.errors import QueryError
@@ -23,6 +23,7 @@ from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, Late, Made, Released, Results
+from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, goal_from_dict
 from slackwater.query.join import JoinQuery
@@ -366,9 +367,9 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             return None
         return metrics_of(self.shedder, self.counters, self.reorder.top)
 
-    def chart_facts(self, leads: dict[str, int], results: pa.Table | None) -> dict[str, Any]:  # noqa: ARG002
-        """The recall, the curve and the harvest."""
-        return join_facts(self, leads)
+    def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
+        """`part` with the recent recall, the curve and the harvest."""
+        return with_join_facts(self, part)
 
     def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
         """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""

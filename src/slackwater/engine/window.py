@@ -80,7 +80,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         yield from self._aggregate(piece)
 
     def _adapt(self, controller: DropController | KimController) -> None:
-        """A period is over: how far back should the heartbeat be from here on?"""
+        """Decide at the end of a period how far back the heartbeat is from here on."""
         stage = self.reorder
         if self.errors is not None and isinstance(controller, ErrorController):
             controller.judge(self.errors.settled(stage.heartbeat - stage.largest))

@@ -101,53 +101,56 @@ class Metric:
 
 
 METRICS = (
-    # ---- rows: each arrival has exactly one of the six fates that follow
+    # ---- rows: each arrival is counted in exactly one of the six metrics behind `arrivals`
     Metric("arrivals", "stream", "sum", "rows", "arrivals_total",
-           "Rows that came in. Each has exactly one of the next six fates."),
+           "Rows that arrived; each is counted in exactly one of the next six metrics."),
     Metric("in_order", "stream", "sum", "events", "in_order_total",
            "Events that went through in time."),
     Metric("late_kept", "stream", "sum", "events", "late_kept_total",
            "Late events that were stored: they can be part of results to come."),
     Metric("late_dropped", "stream", "sum", "events", "late_dropped_total",
-           "Late events that were dropped: too old for results to come."),
+           "Late events that were too old to be stored."),
     Metric("buffered", "stream", "sum", "events", "buffered",
            "Events that wait in K-slack or in the Synchronizer."),
     Metric("shed", "stream", "sum", "events", "shed_total",
-           "Events that were not let in for lack of CPU (load shedding)."),
+           "Events refused for lack of CPU (load shedding)."),
     Metric("rejected", "stream", "sum", "reasons", "rejected_total",
            "Rows that could not take part, by reason."),
     Metric("behind", "stream", "sum", "rows", "behind_total",
            "Rows whose arrival had passed already; taken as arriving now."),
     Metric("local_time", "stream", "known", "time", "local_time_seconds",
-           "Largest event time that a stream has delivered."),
+           "Largest event time that the stream has delivered."),
     Metric("state", "stream", "max", "state", "stream_state",
-           "The state of a stream: active; slow, if the others wait for it; idle, if it was silent "
-           "for so long that they do not wait any more; finished."),
+           "State of the stream: active; slow when the others wait for it; idle when it sent no "
+           "rows for `idle_after`, so that it no longer holds back the join; finished when a "
+           "command ended it."),
     # ---- results
     Metric("produced", "query", "sum", "results", "results_total",
            "Results in time."),
     Metric("lost", "query", "sum", "results", "results_lost_total",
-           "Results that late events cost. With late='emit' they are emitted, marked."),
+           'Results lost because of late events; with `late = "emit"` they are emitted, '
+           "marked."),
     Metric("lost_unknown", "query", "sum", "events", "lost_unknown_total",
-           "Late events whose loss is a lower bound: retention did not cover their lateness."),
+           "Late events for which `lost` is only a lower bound: events were not kept long enough "
+           "to count (`retention`)."),
     Metric("missed", "query", "sum", "results", "results_missed",
-           "Results left out by load shedding, estimated from a sample."),
+           "Results that load shedding skipped, estimated from a sample."),
     Metric("missed_error", "query", "norm", "results", "results_missed_error",
-           "Two standard errors of the results left out by load shedding."),
+           "Two standard errors of `missed`."),
     Metric("recall", "query", Share("produced", ("produced", "lost", "missed")), "share",
            "recall_ratio",
-           "Recall since the first start: the share of the true results that were in time. Too "
-           "high if lost_unknown is not 0; null before there is any result, and for windows and "
+           "Recall since the first start: the share of true results that were in time. Too high "
+           "if `lost_unknown` is not 0; null before the first result, and for windows and "
            "aggregates."),
     Metric("target", "query", "known", "share", "recall_target_ratio",
-           "Recall that is requested now; null if the goal is another."),
+           "Present recall target; null if the goal is another."),
     # ---- time
     Metric("slack", "query", "max", "time", "slack_seconds",
            "K now, the largest of all shards."),
     Metric("max_delay", "query", "max", "time", "max_delay_seconds",
-           "Largest delay so far of an event behind its own stream."),
+           "Largest delay of an event behind its own stream."),
     Metric("max_lateness", "query", "max", "time", "max_lateness_seconds",
-           "Largest lateness so far of an event behind the join."),
+           "Largest lateness of an event behind the join."),
     # ---- resources
     Metric("stored", "query", "sum", "events", "stored",
            "Events in the windows."),
@@ -156,18 +159,18 @@ METRICS = (
     Metric("copies", "query", "sum", "events", "copies_total",
            "Events copied to more than one shard."),
     Metric("evicted", "query", "sum", "events", "evicted_total",
-           "Events that left the windows early for want of memory."),
+           "Events that left the windows early, for lack of memory."),
     Metric("throttle", "query", "min", "share", "throttle_ratio",
-           "Share of the work that the busiest shard does; 1: nothing is shed."),
+           "Share of the join's work that is done by the busiest shard; 1: nothing is shed."),
     Metric("throttles", "query", Each("throttle"), "share", None,
-           "The same share in each shard; null for a shard without work."),
+           "The same by each shard; null for a shard without work."),
     Metric("backlog", "query", "max", "time", "backlog_seconds",
-           "Time that waiting work will take, in the busiest shard; only known with load "
+           "How long the waiting work will take, in the busiest shard; only known with load "
            "shedding."),
     Metric("shards", "query", "sum", "shards", "shards",
            "Shards that had work."),
     Metric("restored", "query", "sum", "shards", "restored_shards",
-           "Shards that came from the checkpoint in this micro-batch, not from a living worker."),
+           "Shards loaded from the checkpoint in this micro-batch, not kept by a running worker."),
     Metric("refused_commands", "query", "max", "files", "refused_commands",
            "Files in the control directory that were not commands, in this micro-batch."),
     # ---- the micro-batch
@@ -178,34 +181,36 @@ METRICS = (
     Metric("duration_ms", "line", "once", "milliseconds", "batch_duration_seconds",
            "Time that the last micro-batch took."),
     Metric("balanced", "line", "once", "flag", "balanced",
-           "Whether each arrival has exactly one fate; 1 in Prometheus if so."),
+           "Whether `arrivals` is the sum of the six metrics behind it, in each stream; 1 in "
+           "Prometheus if so."),
     # ---- charts
     Metric("unit", "charts", "once", "text", None,
            'Of all times: "ms" or "us".'),
     Metric("now", "charts", "once", "time", None,
            "Largest event time so far."),
     Metric("recall", "charts", "once", "share", "recall_recent_ratio",
-           "Recall over the last period of result time, the `over` of a goal Recall; null with "
-           "other goals. What load shedding leaves out counts as lost."),
+           "Recall over the last period of result time, the `over` of a goal `recall`; null with "
+           "other goals. Results that load shedding skips count as lost."),
     Metric("leads", "charts", "once", "times", "lead_seconds",
-           "Lead of each stream's local time over that of the slowest one."),
+           "How far the local time of each stream is ahead of the slowest one's."),
     Metric("latency", "charts", "once", "time", "latency_seconds",
-           "Expected latency of a result: K and the lead of the fastest stream, on average where "
-           "the goal learns it. Null for aggregates, which have a deadline."),
+           "Expected latency of a result: K plus the lead of the fastest stream, on average "
+           "where the goal learns it; null for aggregates, which have a deadline."),
     Metric("delays", "charts", "once", "histogram", "delay_seconds",
-           "Delays of the recent past by stream, so counts also fall; the sum in Prometheus is an "
-           "estimate."),
+           "Recent delays of each stream: `counts` of delays that begin at `edges`, 0, 1, 2, 4, "
+           "8, … In Prometheus counts also fall, and the sum is an estimate."),
     Metric("curve", "charts", "once", "drawing", None,
-           "[K, recall, latency]: what each K should give, up to 40 of them. The recall is that of "
-           "the goal's model, for Recall corrected by the losses that were counted."),
+           "`[K, recall, latency]`: the expected values for each K, up to 40 points. The recall "
+           "is that of the goal's model, for a goal `recall` corrected by the losses that were "
+           "counted."),
     Metric("chosen", "charts", "once", "drawing", None,
-           "The point of the curve where K is now. It is above the target by what keeps the "
-           "promise also in bad periods."),
+           "The point of the curve where K is now. It is above the target by the margin that "
+           "keeps the promise in bad periods too."),
     Metric("harvest", "charts", "once", "drawing", None,
-           "With Harvest: which share of each direction's events visits each basic window, newest "
-           "first; of the shard that sheds most."),
+           "With `shed = \"adaptive\"`: which share of each direction's events searches each "
+           "basic window, newest first; of the shard that sheds most."),
     Metric("aggregates", "charts", "once", "table", None,
-           "Of aggregates: the last result rows of this micro-batch, at most 20."),
+           "For aggregates: the last result rows of this micro-batch, at most 20."),
 )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def _table2(setting: Setting) -> Findings:
 
 
 def _resolution(setting: Setting) -> Findings:
-    """Which resolution of delays gives the paper's baselines?"""
+    """The resolution of delays that gives the paper's baselines."""
     paper = {"dx3": ("below D×4's", "19.72 s"), "dx4": ("about 0.8", "13.88 s")}
     steps = {"10 ms": "", "20 ms": "-20ms", "50 ms": "-50ms"}
     seeds = setting.seeds(3)
