@@ -11,7 +11,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slackwater.metrics.counters import (
@@ -24,13 +24,14 @@ from slackwater.metrics.counters import (
 from slackwater.metrics.schema import (
     ARRIVALS,
     CHARTS,
+    DERIVED,
     FATES,
     MEASURED,
     QUERY,
     STREAM,
     TOTALS,
     Each,
-    Metric,
+    Fold,
     Scope,
     Share,
 )
@@ -46,6 +47,11 @@ REASON_KEYS = tuple(reason.replace(" ", "_") for reason in REASONS)
 """The keys of `rejected`."""
 
 _SHEDS_NOTHING = SheddingMetrics()
+_MEASURED = [metric.name for metric in MEASURED]
+_TIMES = [metric.name for metric in MEASURED if metric.unit == "time"]
+_OF_STREAM = [metric.name for metric in STREAM]
+_BY_REASON = [metric.name for metric in STREAM if metric.unit == "reasons"]
+_COUNTS = [metric.name for metric in TOTALS if metric.unit != "reasons"]
 _IN_METRICS: dict[Scope, set[str]] = {
     "query": {metric.name for metric in (*TOTALS, *QUERY)},
     "charts": {metric.name for metric in CHARTS},
@@ -141,12 +147,11 @@ def metrics_dict(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -
     """
     around = Surroundings(recall_target(query.goal), refused_commands=refused_commands)
     own = query_values(metrics, around)
-    streams = dict(zip(metrics.streams, stream_values(metrics, around), strict=True))
-    return {
-        **{metric.name: _total(metric, streams.values()) for metric in TOTALS},
-        **{metric.name: _of_query(metric, own, query.has_recall) for metric in QUERY},
-        "streams": streams,
-    }
+    streams = stream_values(metrics, around)
+    totals = {name: sum(stream[name] for stream in streams) for name in _COUNTS}
+    totals |= {name: _added([stream[name] for stream in streams]) for name in _BY_REASON}
+    derived = {metric.name: _derived(metric.fold, own, query.has_recall) for metric in DERIVED}
+    return totals | own | derived | {"streams": dict(zip(metrics.streams, streams, strict=True))}
 
 
 def recall_target(goal: Goal) -> float | None:
@@ -176,10 +181,8 @@ def query_values(metrics: Metrics, surroundings: Surroundings) -> dict[str, Any]
     """The metrics that one shard has measured, without those that are counted by stream."""
     shedding = _SHEDS_NOTHING if metrics.shedding is None else metrics.shedding
     known = vars(surroundings) | vars(shedding) | vars(metrics)
-    return {
-        metric.name: round(known[metric.name]) if metric.unit == "time" else known[metric.name]
-        for metric in MEASURED
-    }
+    values = {name: known[name] for name in _MEASURED}
+    return values | {name: round(values[name]) for name in _TIMES}
 
 
 def stream_values(metrics: Metrics, surroundings: Surroundings) -> list[dict[str, Any]]:
@@ -188,28 +191,23 @@ def stream_values(metrics: Metrics, surroundings: Surroundings) -> list[dict[str
     found = []
     for stream, of_stream in zip(metrics.streams.values(), around, strict=True):
         known = vars(stream) | vars(of_stream)
-        found.append({metric.name: _in_line(metric, known[metric.name]) for metric in STREAM})
+        values = {name: known[name] for name in _OF_STREAM}
+        found.append(values | {name: _all_reasons(values[name]) for name in _BY_REASON})
     return found
 
 
-def _in_line(metric: Metric, value: Any) -> Any:
-    if metric.unit != "reasons":
-        return value
-    return {key: value.get(reason, 0) for key, reason in zip(REASON_KEYS, REASONS, strict=True)}
+def _all_reasons(counts: Mapping[str, int]) -> dict[str, int]:
+    return {key: counts.get(reason, 0) for key, reason in zip(REASON_KEYS, REASONS, strict=True)}
 
 
-def _total(metric: Metric, streams: Iterable[Mapping[str, Any]]) -> Any:
-    values = [stream[metric.name] for stream in streams]
-    if metric.unit != "reasons":
-        return sum(values)
-    return {key: sum(value[key] for value in values) for key in REASON_KEYS}
+def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {key: sum(own[key] for own in counts) for key in REASON_KEYS}
 
 
-def _of_query(metric: Metric, own: Mapping[str, Any], has_recall: bool) -> Any:
-    """A metric of a query whose only shard has measured `own`."""
-    if isinstance(metric.fold, Each):
-        return [own[metric.fold.name]]
-    if isinstance(metric.fold, Share):
-        total = sum(own[name] for name in metric.fold.of)
-        return own[metric.fold.part] / total if has_recall and total > 0 else None
-    return own[metric.name]
+def _derived(fold: Fold, own: Mapping[str, Any], has_recall: bool) -> Any:
+    """What follows from the metrics of the only shard."""
+    if isinstance(fold, Each):
+        return [own[fold.name]]
+    assert isinstance(fold, Share)
+    total = sum(own[name] for name in fold.of)
+    return own[fold.part] / total if has_recall and total > 0 else None

@@ -234,7 +234,10 @@ TOTALS = tuple(metric for metric in STREAM if metric.fold == "sum")
 """What a line has by stream and, added up, for the query."""
 
 MEASURED = tuple(metric for metric in QUERY if not isinstance(metric.fold, Share | Each))
-"""What each shard measures itself; the rest of the query's metrics follows from it."""
+"""What each shard measures itself."""
+
+DERIVED = tuple(metric for metric in QUERY if metric not in MEASURED)
+"""What follows from it."""
 
 ARRIVALS, LOCAL_TIME = _named("stream", ["arrivals", "local_time"])
 PRODUCED, SHARDS = _named("query", ["produced", "shards"])
