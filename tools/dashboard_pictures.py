@@ -27,7 +27,7 @@ from slackwater.dashboard.control import Control
 from slackwater.dashboard.follow import LogFile
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import Dashboard
-from slackwater.metrics.progress import lines
+from slackwater.engine.replay_lines import lines
 
 START = 1_767_603_600_000  # 2026-01-05 09:00 UTC
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"

@@ -42,8 +42,8 @@ BUILD = ROOT / "build" / "mutants"  # cosmic-ray, and what the last run found
 OUTCOMES = BUILD / "outcomes.jsonl"
 TESTS = ["tests/golden", "tests/unit", "tests/property"]
 # Tests of tools, pages and experiments: they run everything, and look at something else.
-FAR = "api_page archive concepts ensure_chromium ensure_java memory oracle picture prometheus"
-FAR += " security telling"
+FAR = "api_page archive charts concepts ensure_chromium ensure_java memory metric_table oracle"
+FAR += " prometheus replay_lines security"
 # Seconds of processor time: the slowest tests of a mutant are left out beyond this.
 ENOUGH = {"mutants": 12.0, "nojit": 12.0, "ci": 60.0}
 PRELOADED = ("numba", "pandas", "pyarrow.compute", "hypothesis.strategies", "sqlglot", "duckdb")

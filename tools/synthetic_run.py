@@ -96,7 +96,7 @@ class _Join:
             "recall": self._produced / true if true else None, "throttles": [throttle, 1.0],
             "streams": streams,
             "commands": [] if new_target is None else [{"recall": new_target}],
-            "picture": {
+            "charts": {
                 "now": BEGIN_MS + 1000 * batch,
                 "recall": self._recall if batch > 5 else None,
                 "leads": lead,
@@ -105,7 +105,7 @@ class _Join:
                 "curve": curve,
                 "chosen": [slack, self._expected(slack, mean), slack + lead["quotes"]],
                 "harvest": self._harvest(throttle) if is_short else None,
-                "told": None,
+                "aggregates": None,
             },
         }  # fmt: skip
 
@@ -166,22 +166,22 @@ class _Join:
 
 
 def aggregate_lines(count: int, seed: int = 2, key: str = "b") -> Iterator[Line]:
-    """Aggregates over joined windows of ten seconds, told early and corrected later."""
+    """Aggregates over joined windows of ten seconds, reported early and corrected later."""
     rng = random.Random(seed)
     goal = {"kind": "Deadline", "after": "10 seconds"}
     yield _started(key, "early answers", goal, "aggregate")
     for batch in range(count):
-        told = []
+        rows = []
         if batch % 10 == 9:
-            told.append(_window(rng, batch - 9, is_exact=False))
+            rows.append(_window(rng, batch - 9, is_exact=False))
             if batch >= 39:
-                told.append(_window(rng, batch - 39, is_exact=True))
+                rows.append(_window(rng, batch - 39, is_exact=True))
         streams = {name: _even((batch + 1) * RATE // 10) for name in STREAMS}
         totals = _even(2 * (batch + 1) * RATE // 10)
         metrics = totals | {
             "produced": batch // 10, "lost": 0, "slack": 0, "stored": 9_000, "recall": None,
             "target": None, "streams": streams, "state_bytes": 300_000,
-            "picture": {"now": BEGIN_MS + 1000 * batch, "told": told or None},
+            "charts": {"now": BEGIN_MS + 1000 * batch, "aggregates": rows or None},
         }  # fmt: skip
         yield _batch(key, "early answers", batch, metrics)
 

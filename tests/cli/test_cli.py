@@ -147,8 +147,8 @@ METRICS = {
 def test_demo_shows_both_joins_beside_the_truth(capsys):
     ours = watched(
         QueryWatch("ours", "ms", "Slackwater"),
-        (500, 9_000, {"metrics": METRICS | {"slack": 500, "picture": {"recall": 0.9}}}),
-        (1_000, 100, {"metrics": METRICS | {"picture": {"recall": 1.0}}}),
+        (500, 9_000, {"metrics": METRICS | {"slack": 500, "charts": {"recall": 0.9}}}),
+        (1_000, 100, {"metrics": METRICS | {"charts": {"recall": 1.0}}}),
     )
     native = {"results": 48, "dropped": 3}
     theirs = watched(

@@ -29,8 +29,8 @@ def test_every_line_keeps_its_numbers():
     assert query["columns"]["slack"] == [line["metrics"]["slack"] for line in batches]
     arrivals = [line["metrics"]["streams"]["trades"]["arrivals"] for line in batches]
     assert query["columns"]["streams.trades.arrivals"] == arrivals
-    assert query["columns"]["picture.leads.trades"] == [0] * 50
-    assert query["columns"]["picture.recall"][:6] == [None] * 6
+    assert query["columns"]["charts.leads.trades"] == [0] * 50
+    assert query["columns"]["charts.recall"][:6] == [None] * 6
     assert query["columns"]["time"][1] - query["columns"]["time"][0] == 1000
 
 
@@ -43,10 +43,10 @@ def test_an_hour_of_lines_and_the_page_are_below_five_megabytes():
     assert len(known) + len(html) < 5_000_000
 
 
-def test_pictures_are_spread_over_the_run_and_the_last_is_among_them():
+def test_drawings_are_spread_over_the_run_and_the_last_is_among_them():
     query = only(taken(join_lines(2000)))
-    numbers = sorted(map(int, query["pictures"]))
-    assert kept.MOST_PICTURES / 2 <= len(numbers) <= kept.MOST_PICTURES
+    numbers = sorted(map(int, query["drawings"]))
+    assert kept.MOST_DRAWINGS / 2 <= len(numbers) <= kept.MOST_DRAWINGS
     assert numbers[-1] == query["numbers"][-1]
     gaps = {b - a for a, b in zip(numbers[:-2], numbers[1:-1], strict=True)}
     assert len(gaps) == 1
@@ -59,15 +59,15 @@ def test_a_run_longer_than_the_memory_loses_every_other_line_of_its_older_half(m
     assert len(query["numbers"]) == len(query["columns"]["slack"]) == 76
 
 
-def test_commands_and_told_windows_stay_beside_the_thinned_pictures():
+def test_commands_and_windows_stay_beside_the_thinned_drawings():
     query = only(taken(join_lines(50, targets={20: 0.99})))
     assert query["commands"] == [(22, {"recall": 0.99})]  # the first line was the start
-    told = only(taken(aggregate_lines(100)))["told"]
-    assert [row["exact"] for _, row in told].count(True) == 7
-    assert len(told) == 17
+    windows = only(taken(aggregate_lines(100)))["windows"]
+    assert [row["exact"] for _, row in windows].count(True) == 7
+    assert len(windows) == 17
 
 
-def test_queries_are_told_apart_and_their_ends_are_known():
+def test_queries_are_kept_apart_and_their_ends_are_known():
     history = taken([*join_lines(3), *aggregate_lines(4), ended()])
     first, second = history.known()["queries"]
     assert (first["name"], len(first["numbers"]), first["ended"]["exception"]) == (
@@ -100,7 +100,7 @@ def test_lines_behind_a_number_and_when_they_are_gone(monkeypatch):
     "line",
     [
         {"event": "batch", "name": "m", "batch": 0, "metrics": None},
-        {"event": "batch", "name": "m", "batch": 0, "metrics": {"picture": None}},
+        {"event": "batch", "name": "m", "batch": 0, "metrics": {"charts": None}},
         {"event": "batch", "name": "m", "batch": 0, "timestamp": "soon", "metrics": {}},
     ],
 )

@@ -131,11 +131,11 @@ def test_a_run_that_cannot_be_commanded_says_why(window):
         assert window.js("return document.getElementById('control').hidden") is True
 
 
-def test_lines_without_pictures_leave_charts_out(window):
+def test_lines_without_drawings_leave_cards_out(window):
     lines = [line | {} for line in join_lines(5)]
     for line in lines[1:]:
         line["metrics"] = {
-            k: v for k, v in line["metrics"].items() if k not in ("picture", "commands")
+            k: v for k, v in line["metrics"].items() if k not in ("charts", "commands")
         }
     del lines[0]["query"]
     with served(lines) as dashboard:

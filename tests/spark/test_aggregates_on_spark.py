@@ -8,7 +8,7 @@ import pytest
 import slackwater as sw
 from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.replay import recorded
-from slackwater.spark.listener import with_picture
+from slackwater.spark.listener import with_merged_charts
 from spark.streams import (
     as_frame,
     by_arrival,
@@ -65,11 +65,11 @@ def test_a_stream_tells_what_a_replay_tells(spark, tmp_path, shards, kind):
     assert _all_rounded(found) == rows_of(expected.results)
     assert batches[-1]["produced"] == expected.results.num_rows > 30
     assert batches[-1]["recall"] is None
-    pictures = [with_picture(batch)["picture"] for batch in batches]
+    charts = [with_merged_charts(batch)["charts"] for batch in batches]
     made = np.diff([0, *(batch["produced"] for batch in batches)])
-    assert [len(drawn["told"]) for drawn in pictures] == [min(13, n) for n in made]
+    assert [len(drawn["aggregates"]) for drawn in charts] == [min(13, n) for n in made]
     starts = expected.results["window_start"].to_pylist()
-    assert [drawn["told"][-1]["start"] for drawn in pictures] == [
+    assert [drawn["aggregates"][-1]["start"] for drawn in charts] == [
         starts[until - 1] for until in np.cumsum(made)
     ]
 

@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import Row
 
 import slackwater as sw
-from slackwater.metrics.progress import asked, lines
+from slackwater.engine.replay_lines import lines
+from slackwater.metrics.progress import is_balanced, query_dict
 from slackwater.spark import MetricsLog, session
-from slackwater.spark.listener import Lines, is_balanced, plain, with_picture
+from slackwater.spark.listener import Lines, plain, with_merged_charts
 from spark.streams import in_parts, pair, pair_query, sources, write
 
 COUNTS = {"in_order": 3, "late_kept": 2, "late_dropped": 1, "buffered": 4, "shed": 0}
@@ -31,8 +32,8 @@ def logged(log):
 
 def test_rows_become_nested_dicts():
     row = Row(n=1, streams=Row(a=Row(n=2, state="idle")), pair=(Row(x=1), 2), none=None)
-    told = {"n": 1, "streams": {"a": {"n": 2, "state": "idle"}}, "pair": [{"x": 1}, 2]}
-    assert plain(row) == told | {"none": None}
+    reported = {"n": 1, "streams": {"a": {"n": 2, "state": "idle"}}, "pair": [{"x": 1}, 2]}
+    assert plain(row) == reported | {"none": None}
     assert plain(Row("n", "streams")(1, {"a": {"n": 2}})) == {"n": 1, "streams": {"a": {"n": 2}}}
 
 
@@ -49,12 +50,12 @@ def test_a_log_is_appended_to_and_knows_the_names_of_queries(tmp_path):
         assert not log.wait(timeout_s=0)
         log.onQueryTerminated(event(exception="no space"))
         assert log.wait(timeout_s=0)
-    first, last, *_ = told = logged(log)
+    first, last, *_ = reported = logged(log)
     assert first == {"event": "started", "id": "i", "run_id": "r", "name": "first",
                      "timestamp": "2026-01-01T00:00:00.000Z", "query": None}  # fmt: skip
     assert last == {"event": "terminated", "id": "i", "run_id": "r", "name": "first",
                     "exception": "no space"}  # fmt: skip
-    assert [line["name"] for line in told] == ["first", "first", None, None]
+    assert [line["name"] for line in reported] == ["first", "first", None, None]
 
 
 def test_a_path_that_cannot_be_written_is_an_error_at_once(tmp_path):
@@ -106,17 +107,17 @@ def test_a_query_logs_each_micro_batch_and_how_it_ended(spark, tmp_path):
     assert [line["batch"] for line in batches] == [0, 1, 2]
     assert [line["rows"] for line in batches] == [600, 600, 0]
     assert all(line["balanced"] and line["duration_ms"] > 0 for line in batches)
-    told = batches[-1]["metrics"]
-    assert told == with_picture(plain(query.lastProgress.observedMetrics["slackwater"]))
-    assert (told["arrivals"], told["streams"]["b"]["arrivals"]) == (1_200, 600)
+    reported = batches[-1]["metrics"]
+    assert reported == with_merged_charts(plain(query.lastProgress.observedMetrics["slackwater"]))
+    assert (reported["arrivals"], reported["streams"]["b"]["arrivals"]) == (1_200, 600)
     assert found[-1]["exception"] is None
 
 
-def test_a_start_says_what_was_asked_where_that_is_known(tmp_path):
+def test_a_start_describes_the_query_where_it_is_known(tmp_path):
     log = MetricsLog(tmp_path / "metrics.jsonl", query=pair_query(), control=True)
     log.onQueryStarted(event(name="pairs", timestamp=""))
     [started] = logged(log)
-    assert started["query"] == asked(pair_query(), control=True)
+    assert started["query"] == query_dict(pair_query(), control=True)
     assert started["query"]["streams"] == ["a", "b"]
 
 
@@ -149,14 +150,14 @@ def test_seconds_are_noticed_once_in_a_run(caplog, a, b, warned):
         for batch in range(3):
             for listener in listeners:
                 listener.onQueryProgress(SimpleNamespace(progress=progress(batch)))
-    said = " seems to be in seconds, going by "
-    assert [record.getMessage().partition(said)[0] for record in caplog.records] == [
+    warning = " seems to be in seconds, going by "
+    assert [record.getMessage().partition(warning)[0] for record in caplog.records] == [
         f"the time of stream {name!r}" for name in warned
     ]
     assert len(lines_seen) == 6
 
 
-def test_two_shards_make_one_picture_and_tell_what_they_were_commanded(spark, tmp_path):
+def test_charts_of_two_shards_are_merged_and_commands_are_reported(spark, tmp_path):
     tables = pair(rows=1_200)
     for name, table in tables.items():
         write(tmp_path / name, in_parts(table, 2))
@@ -175,12 +176,12 @@ def test_two_shards_make_one_picture_and_tell_what_they_were_commanded(spark, tm
     writer.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
     assert listener.wait()
     spark.streams.removeListener(listener)
-    told = [line["metrics"] for line in seen if line["event"] == "batch"]
-    assert [metrics["commands"] for metrics in told] == [[{"recall": 0.99}], [], []]
-    assert [metrics["target"] for metrics in told] == [0.99] * 3
-    assert [metrics["shards"] for metrics in told] == [2] * 3
-    for metrics in told:
-        drawn = metrics["picture"]
+    reported = [line["metrics"] for line in seen if line["event"] == "batch"]
+    assert [metrics["commands"] for metrics in reported] == [[{"recall": 0.99}], [], []]
+    assert [metrics["target"] for metrics in reported] == [0.99] * 3
+    assert [metrics["shards"] for metrics in reported] == [2] * 3
+    for metrics in reported:
+        drawn = metrics["charts"]
         assert drawn["now"] == max(stream["local_time"] for stream in metrics["streams"].values())
         assert drawn["chosen"] in drawn["curve"]
         assert drawn["chosen"][0] == metrics["slack"]
@@ -189,9 +190,9 @@ def test_two_shards_make_one_picture_and_tell_what_they_were_commanded(spark, tm
             assert 0 < sum(delays["counts"]) <= metrics["streams"][name]["arrivals"]
     embedded = [line["metrics"] for line in lines(query, tables, "arrival", "1 s")
                 if line["event"] == "batch"]  # fmt: skip
-    for ours, theirs in ((embedded[-1], told[-1]),
-                         (embedded[-1]["streams"]["a"], told[-1]["streams"]["a"]),
-                         (embedded[-1]["picture"], told[-1]["picture"])):  # fmt: skip
+    for ours, theirs in ((embedded[-1], reported[-1]),
+                         (embedded[-1]["streams"]["a"], reported[-1]["streams"]["a"]),
+                         (embedded[-1]["charts"], reported[-1]["charts"])):  # fmt: skip
         assert set(ours) == set(theirs)
 
 

@@ -18,6 +18,7 @@ from property.strategies import cases, tried
 from slackwater.errors import SnapshotError
 from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
 from slackwater.spark.job import Job
+from slackwater.spark.metrics import place_of
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.processor import ShardProcessor
@@ -131,8 +132,8 @@ def test_complete_slack_gives_the_exact_join_on_any_number_of_shards(case, sizes
     expected = Counter(rows_of(engine_run(case).results))
     found, cluster = on_cluster(case, sizes, shards, seed)
     assert found == expected
-    arrivals, apart = 18, 14  # place of the first stream's, and how far the others' are behind
-    counted = sum(sum(n[arrivals:-1:apart]) for n in cluster.metrics[-shards:])
+    places = [place_of("arrivals", s) for s in range(len(engine_query(case).streams))]
+    counted = sum(n[place] for n in cluster.metrics[-shards:] for place in places)
     assert counted == len(case.events)
 
 
@@ -143,15 +144,19 @@ def test_shards_give_the_same_whatever_the_batches_and_workers(case, sizes, othe
     found, first = on_cluster(case, sizes, shards, seed=1, late="emit")
     again, second = on_cluster(case, others, shards, seed=2, late="emit")
     assert found == again
-    told = [[n[:9] + n[11:] for n in cluster.metrics[-shards:]] for cluster in (first, second)]
-    assert told[0] == told[1]  # but for the bytes of state and what was restored
+    others = {place_of("state_bytes"), place_of("restored")}  # they depend on the workers
+    alike = [
+        [[n for place, n in enumerate(numbers) if place not in others] for numbers in last]
+        for last in (first.metrics[-shards:], second.metrics[-shards:])
+    ]
+    assert alike[0] == alike[1]
 
 
 def test_a_worker_that_kept_the_engine_restores_nothing():
     query, own = pair_query(), pair(rows=200)
     renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
     schemas = tuple(t.schema for t in renamed)
-    restored = 10
+    restored = place_of("restored")
     for workers, expected in ((1, 0), (40, 1)):
         cluster = Cluster(query, schemas, 1, workers=workers, seed=3)
         for batch in cut_at(renamed, [100]):
@@ -173,7 +178,9 @@ def test_workers_that_swap_shards_keep_no_engine_that_is_behind():
 
 
 RECALL_SET = '{"set": {"recall": 0.99}}'
-SLACK, RESTORED, REFUSED, TARGET = 4, 10, 11, 12  # places in the metrics of a shard
+SLACK, RESTORED, REFUSED, TARGET = map(
+    place_of, ("slack", "restored", "refused_commands", "target")
+)
 
 
 def commanded(goal, command, at, workers=1, shards=2):

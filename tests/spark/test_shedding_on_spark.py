@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import slackwater as sw
-from slackwater.spark.listener import is_balanced
+from slackwater.metrics.progress import is_balanced
 from slackwater_lab.papers.overload import Workload, query_of
 from spark.streams import finish, observed, sources, write
 

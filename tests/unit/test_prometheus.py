@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import slackwater as sw
-from slackwater.metrics.progress import lines
+from slackwater.engine.replay_lines import lines
 from slackwater.metrics.prometheus import FAMILIES, exposition
 
 GRAFANA = Path(__file__).parents[2] / "docs" / "grafana" / "slackwater.json"
@@ -37,24 +37,24 @@ def parsed(text):
     assert text.endswith("\n")
     families, name, seen = {}, None, set()
     helped = None
-    for said in text.removesuffix("\n").split("\n"):
-        if said.startswith("# HELP "):
-            helped = re.fullmatch(rf"# HELP ({NAME}) (.+)", said)[1]
-        elif said.startswith("# TYPE "):
+    for row in text.removesuffix("\n").split("\n"):
+        if row.startswith("# HELP "):
+            helped = re.fullmatch(rf"# HELP ({NAME}) (.+)", row)[1]
+        elif row.startswith("# TYPE "):
             name, kind = re.fullmatch(
-                rf"# TYPE ({NAME}) (counter|gauge|histogram)", said
+                rf"# TYPE ({NAME}) (counter|gauge|histogram)", row
             ).groups()  # fmt: skip
             assert name == helped
             assert name not in families
             families[name] = (kind, [])
         else:
-            found = SAMPLE.fullmatch(said)
+            found = SAMPLE.fullmatch(row)
             own = name + (r"(_bucket|_sum|_count)" if families[name][0] == "histogram" else "")
-            assert re.fullmatch(own, found[1]), said
+            assert re.fullmatch(own, found[1]), row
             labels = dict(pair[:2] for pair in re.findall(LABEL, found[2]))
             assert (found[1], tuple(sorted(labels.items()))) not in seen
             seen.add((found[1], tuple(sorted(labels.items()))))
-            families[name][1].append((found[1], labels, float(said.rpartition(" ")[2])))
+            families[name][1].append((found[1], labels, float(row.rpartition(" ")[2])))
     assert all(samples for _, samples in families.values())
     return families
 
@@ -84,37 +84,37 @@ def test_another_reader_reads_the_same():
 
 
 def test_figures_are_those_of_the_line_in_seconds():
-    told = line()
-    families = parsed(exposition({"q": told}))
+    reported = line()
+    families = parsed(exposition({"q": reported}))
 
     def value(name, **labels):
         [found] = [v for _, own, v in families[name][1] if own == {"query": "q"} | labels]
         return found
 
-    metrics = told["metrics"]
+    metrics = reported["metrics"]
     assert value("slackwater_arrivals_total", stream="a") == metrics["streams"]["a"]["arrivals"]
     assert value("slackwater_results_total") == metrics["produced"] > 0
     assert value("slackwater_slack_seconds") == metrics["slack"] / 1_000 > 0
-    assert value("slackwater_recall_recent_ratio") == metrics["picture"]["recall"]
+    assert value("slackwater_recall_recent_ratio") == metrics["charts"]["recall"]
     assert value("slackwater_recall_target_ratio") == 0.9
     assert value("slackwater_balanced") == 1
     assert value("slackwater_rejected_total", stream="b", reason="null_key") == 0
     assert value("slackwater_stream_state", stream="a", state="active") == 1
     assert value("slackwater_stream_state", stream="a", state="idle") == 0
-    assert value("slackwater_batch_duration_seconds") == told["duration_ms"] / 1_000
+    assert value("slackwater_batch_duration_seconds") == reported["duration_ms"] / 1_000
     finer = parsed(exposition({"q": line("us")}))
     assert finer["slackwater_slack_seconds"][1][0][2] == metrics["slack"] / 10**6
 
 
 def test_delays_are_a_histogram():
-    told = line()
-    samples = parsed(exposition({"q": told}))["slackwater_delay_seconds"][1]
+    reported = line()
+    samples = parsed(exposition({"q": reported}))["slackwater_delay_seconds"][1]
     own = [(name, labels.get("le"), v) for name, labels, v in samples if labels["stream"] == "a"]
     buckets = [(float(le), v) for name, le, v in own if name.endswith("_bucket")]
     assert buckets == sorted(buckets)
     assert len({le for le, _ in buckets}) == len(buckets) == 32
     assert [v for _, v in buckets] == sorted(v for _, v in buckets)
-    drawn = told["metrics"]["picture"]["delays"]["a"]
+    drawn = reported["metrics"]["charts"]["delays"]["a"]
     assert buckets[0] == (0.0, drawn["counts"][0])
     assert dict(buckets)[0.031] == sum(drawn["counts"][:6])  # below the edge 32
     assert buckets[-1] == (float("inf"), sum(drawn["counts"]))
@@ -147,13 +147,13 @@ def expressions(part):
             yield from expressions(one)
 
 
-def test_the_dashboard_asks_for_metrics_that_there_are():
+def test_the_dashboard_shows_metrics_that_there_are():
     board = json.loads(GRAFANA.read_text(encoding="utf-8"))
     emitted = {name for _, samples in parsed(exposition({"q": line()})).values()
                for name, _, _ in samples}  # fmt: skip
-    asked = [name for text in expressions(board) for name in re.findall(r"slackwater_\w+", text)]
-    assert len(asked) > 15
-    assert set(asked) <= emitted
+    shown = [name for text in expressions(board) for name in re.findall(r"slackwater_\w+", text)]
+    assert len(shown) > 15
+    assert set(shown) <= emitted
 
 
 def test_the_dashboard_can_be_imported():
@@ -172,7 +172,7 @@ def test_the_dashboard_can_be_imported():
 
 
 @pytest.mark.parametrize("kind", ["counter", "gauge", "histogram"])
-def test_each_family_says_what_it_is(kind):
+def test_each_family_has_a_help(kind):
     families = [family for family in FAMILIES if family.kind == kind]
     assert families
-    assert all(family.about.endswith(".") and "\n" not in family.about for family in families)
+    assert all(family.help.endswith(".") and "\n" not in family.help for family in families)

@@ -134,11 +134,14 @@ def chart(result: DemoResult) -> str:
 
 def conclusion(result: DemoResult) -> str:
     """Return what happened, in numbers."""
+    from slackwater.metrics.progress import MetricsView
+
+    metrics = MetricsView(result.metrics)
     targets = ", then ".join(f"{100 * target:.6g}%" for target in result.targets)
     return (
-        f"Slackwater found {result.metrics['produced'] / result.true:.1%} of the results in time "
+        f"Slackwater found {metrics.produced / result.true:.1%} of the results in time "
         f"(target {targets}) with an average K of {duration(result.ours.average_slack)}, and "
-        f"{count(result.metrics['lost'])} more late; Spark's own join dropped "
+        f"{count(metrics.lost)} more late; Spark's own join dropped "
         f"{count(result.theirs.total('dropped'))} events. Slackwater processed "
         f"{result.times_faster:.1f} times as many rows a second."
     )

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from slackwater.cli.console import count, duration, percent
+from slackwater.metrics.progress import MetricsView
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -88,7 +89,7 @@ def _table(watches: Sequence[QueryWatch]) -> Table:
 def cells(watch: QueryWatch) -> list[str]:
     """Return the row of a query."""
     done = f"{len(watch.lines)}" + (f"/{watch.expected}" if watch.expected else "")
-    metrics = watch.metrics or {}
+    metrics = MetricsView(watch.metrics)
     return [
         watch.title,
         done,
@@ -96,15 +97,15 @@ def cells(watch: QueryWatch) -> list[str]:
         count(watch.last_rows_per_s),
         count(watch.results),
         count(watch.late),
-        duration(metrics.get("slack"), watch.unit),
-        percent(metrics.get("recall")),
+        duration(metrics.slack, watch.unit),
+        percent(metrics.recall),
     ]
 
 
 def target_text(watch: QueryWatch) -> str:
     """Return the recall so far beside its target; empty without a target."""
-    metrics = watch.metrics or {}
-    if metrics.get("target") is None:
+    metrics = MetricsView(watch.metrics)
+    if metrics.target is None:
         return ""
-    so_far = percent(metrics["recall"])
-    return f"{watch.title}: recall {so_far} so far, the target is {100 * metrics['target']:.6g}%"
+    so_far = percent(metrics.recall)
+    return f"{watch.title}: recall {so_far} so far, the target is {100 * metrics.target:.6g}%"

@@ -1,11 +1,11 @@
 """The progress of queries so far, in bounded memory.
 
-Every line keeps its numbers, as columns; the larger drawings of a line (`picture`) are kept for a
+Every line keeps its numbers, as columns; the larger drawings of a line (in `charts`) are kept for a
 bounded number of lines, spread over the run, and for the last one.
 
 >>> history = History()
 >>> for n in range(3):
-...     metrics = {"slack": 10 * n, "picture": {"recall": 0.9, "curve": [[0, 0.9, 5.0]]}}
+...     metrics = {"slack": 10 * n, "charts": {"recall": 0.9, "curve": [[0, 0.9, 5.0]]}}
 ...     history.take({"event": "batch", "id": "q1", "name": "m", "batch": n, "metrics": metrics})
 >>> history.known()["queries"][0]["columns"]["slack"]
 [0, 10, 20]
@@ -19,14 +19,16 @@ from datetime import datetime
 from threading import Condition, Event
 from typing import Any
 
-ProgressLine = dict[str, Any]
+from slackwater.metrics.progress import ProgressLine
+from slackwater.metrics.schema import AGGREGATES, DRAWINGS
 
 MOST_LINES = 7_200  # of a query; beyond it every other line of the older half goes
-MOST_PICTURES = 240  # of a query; beyond it every other one goes
+MOST_DRAWINGS = 240  # of a query; beyond it every other one goes
 MOST_WINDOWS = 2_000  # of an aggregate, the newest
 MOST_RECENT = 600  # whole lines, for pages that lost their connection for a while
 
-_NOT_COLUMNS = ("event", "id", "run_id", "name", "timestamp", "metrics", "picture", "commands")
+_DRAWINGS = tuple(metric.name for metric in DRAWINGS)
+_NOT_COLUMNS = ("event", "id", "run_id", "name", "timestamp", "metrics", "charts", "commands")
 
 
 class QueryHistory:
@@ -40,10 +42,10 @@ class QueryHistory:
         self.last: ProgressLine | None = None  # the last line of a micro-batch, whole
         self._numbers: list[int] = []
         self._columns: dict[str, list[Any]] = {}
-        self._pictures: dict[int, Any] = {}
+        self._drawings: dict[int, Any] = {}
         self._commands: list[tuple[int, Any]] = []
         self._windows: deque[tuple[int, Any]] = deque(maxlen=MOST_WINDOWS)
-        self._stride = 1  # every so many-th line keeps its picture
+        self._stride = 1  # every so many-th line keeps its drawings
         self._lines = 0
 
     def take(self, number: int, line: ProgressLine) -> None:
@@ -67,30 +69,30 @@ class QueryHistory:
             column.append(values.get(path))
         self._numbers.append(number)
         self._commands += [(number, command) for command in metrics.get("commands") or ()]
-        picture = metrics.get("picture") or {}
-        self._windows.extend((number, row) for row in picture.get("told") or ())
-        drawn = {name: value for name, value in picture.items() if _is_drawing(name, value)}
+        charts = metrics.get("charts") or {}
+        self._windows.extend((number, row) for row in charts.get(AGGREGATES.name) or ())
+        drawn = {name: charts[name] for name in _DRAWINGS if charts.get(name) is not None}
         if drawn:
-            self._picture(number, drawn)
+            self._keep_drawings(number, drawn)
         self._lines += 1
         if len(self._numbers) > MOST_LINES:
             self._thin()
 
-    def _picture(self, number: int, drawn: Mapping[str, Any]) -> None:
-        newest = next(reversed(self._pictures), None)
+    def _keep_drawings(self, number: int, drawn: Mapping[str, Any]) -> None:
+        newest = next(reversed(self._drawings), None)
         if newest is not None and self._is_passing(newest):
-            del self._pictures[newest]  # it was kept only as the last one
-        self._pictures[number] = (self._lines, drawn)
-        if len(self._pictures) > MOST_PICTURES:
+            del self._drawings[newest]  # it was kept only as the last one
+        self._drawings[number] = (self._lines, drawn)
+        if len(self._drawings) > MOST_DRAWINGS:
             self._stride *= 2
-            self._pictures = {
+            self._drawings = {
                 n: kept
-                for n, kept in self._pictures.items()
+                for n, kept in self._drawings.items()
                 if n == number or not self._is_passing(n)
             }
 
     def _is_passing(self, number: int) -> bool:
-        return bool(self._pictures[number][0] % self._stride)
+        return bool(self._drawings[number][0] % self._stride)
 
     def _thin(self) -> None:
         half = len(self._numbers) // 2
@@ -107,9 +109,9 @@ class QueryHistory:
             "ended": self.ended,
             "numbers": list(self._numbers),
             "columns": {path: list(column) for path, column in self._columns.items()},
-            "pictures": {str(number): drawn for number, (_, drawn) in self._pictures.items()},
+            "drawings": {str(number): drawn for number, (_, drawn) in self._drawings.items()},
             "commands": list(self._commands),
-            "told": list(self._windows),
+            "windows": list(self._windows),
         }
 
 
@@ -171,15 +173,15 @@ def row_of(line: ProgressLine) -> dict[str, Any]:
 
     >>> row_of({"batch": 3, "metrics": {"slack": 5, "streams": {"a": {"arrivals": 7}}}})
     {'batch': 3, 'slack': 5, 'streams.a.arrivals': 7}
-    >>> row_of({"timestamp": "1970-01-01T00:00:02.500Z", "metrics": {"picture": {"now": 4}}})
-    {'time': 2500, 'picture.now': 4}
+    >>> row_of({"timestamp": "1970-01-01T00:00:02.500Z", "metrics": {"charts": {"now": 4}}})
+    {'time': 2500, 'charts.now': 4}
     """
     metrics = line.get("metrics") or {}
     row = {name: value for name, value in line.items() if name not in _NOT_COLUMNS}
     row |= {name: value for name, value in metrics.items() if name not in _NOT_COLUMNS}
     if (ms := _milliseconds(line.get("timestamp"))) is not None:
         row = {"time": ms, **row}
-    row["picture"] = metrics.get("picture")
+    row["charts"] = metrics.get("charts")
     return dict(_flat(row, ""))
 
 
@@ -191,11 +193,6 @@ def _flat(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield prefix + name, float(f"{value:.7g}")  # as exact as a page shows
         elif isinstance(value, bool | int | str):
             yield prefix + name, value
-
-
-def _is_drawing(name: str, value: Any) -> bool:
-    """Return whether a part of a picture is a drawing, which is kept apart."""
-    return value is not None and name in ("delays", "curve", "chosen", "harvest")
 
 
 def _milliseconds(timestamp: Any) -> int | None:

@@ -26,8 +26,9 @@ from urllib.parse import parse_qs, urlsplit
 from slackwater.dashboard.assemble import page
 from slackwater.dashboard.control import Control, settings_of
 from slackwater.dashboard.guard import Guard, RefusedError, is_loopback
-from slackwater.dashboard.history import History, ProgressLine
+from slackwater.dashboard.history import History
 from slackwater.errors import QueryError, SlackwaterError
+from slackwater.metrics.progress import ProgressLine
 
 LOOPBACK = "127.0.0.1"
 MOST_BYTES = 1_000  # of a request to change something

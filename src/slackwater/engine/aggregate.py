@@ -8,7 +8,7 @@ arrive when all their windows are complete are dropped and counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from slackwater.engine.result_schema import check_schema, group_types, result_sc
 from slackwater.engine.window_tally import WindowTally
 from slackwater.errors import DataError, QueryError
 from slackwater.kernels.records import BEFORE, I32, I64, TICK, U8
+from slackwater.metrics.charts import ChartPart, aggregate_rows
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
 
@@ -56,6 +57,8 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
     partial
         Give out the tallies of this shard (`Output.partials`), to be added to those of others.
     """
+
+    shows_results: ClassVar[bool] = True
 
     def __init__(
         self, query: AggregateQuery, schemas: Mapping[str, pa.Schema], partial: bool = False
@@ -195,6 +198,10 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
         return output.tables[-1] if output.tables else None
 
     # ---- commands
+    def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:
+        """`part` with the last rows of results."""
+        rows = None if results is None else aggregate_rows(self.query, results)
+        return part._replace(aggregates=rows)
 
     def set_slack(self, slack: int) -> None:
         """Refuse: there is no slack."""

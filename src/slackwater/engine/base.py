@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,15 @@ from slackwater.events.batch import Batch
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.kernels.records import BEFORE, I32, I64, U8
+from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
 from slackwater.query.window import WindowQuery
+from slackwater.shedding.shedder import Shedder
 from slackwater.stats.recent import RecentDelays
+from slackwater.stats.statistics import Statistics
 
 DEAD = 255  # the location of an event that is not needed any more
 
@@ -73,6 +76,9 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
     """
 
     reorder: Stage
+    statistics: Statistics | None = None  # what a goal that learns has learnt
+    shedder: Shedder | None = None  # who leaves work out, in engines that can
+    shows_results: ClassVar[bool] = False  # charts have rows of results
 
     def __init__(
         self,
@@ -217,6 +223,10 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
             stored=self._stored(),
             shedding=self._shedding_metrics(),
         )
+
+    def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
+        """`part` with the fields that only this kind of engine has."""
+        return part
 
     def _shedding_metrics(self) -> SheddingMetrics | None:
         """Figures of load shedding, in engines that shed."""

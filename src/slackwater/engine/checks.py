@@ -25,9 +25,10 @@ from slackwater.events.batch import (
 )
 from slackwater.joins.columns import columns_read
 from slackwater.kernels.records import I64
+from slackwater.metrics import counters as metrics
 from slackwater.query.any_query import AnyQuery
 
-REASONS = ("", "bad time", "null key", "null in where", "too far in the future", "bad vector")
+REASONS = ("", *metrics.REASONS)  # by number; 0: the row is accepted
 BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR, BAD_VECTOR = range(1, 6)
 
 

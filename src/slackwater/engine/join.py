@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +15,7 @@ from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
 from slackwater.disorder.reorder import Reorder, ReorderState
 from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.engine.chart_part import with_join_facts
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
@@ -26,6 +26,7 @@ from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I32, I64, U8, Late, Made, Released, Results
+from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, goal_from_dict
 from slackwater.query.join import JoinQuery
@@ -65,6 +66,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         super().__init__(query, schemas, Shape.of(query, given), conditions.columns, limits)
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
+        self.model = RecallModel(query)  # only for charts: the controller has its own
         if self.statistics is not None:
             self.recent = None  # they have all delays
         self.reorder = Reorder(
@@ -172,11 +174,6 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         if self.shedder is not None and self.shedder.fits(header["shedder"]):
             self.shedder.resume(header["shedder"])
             self.join.set_orders(self.shedder.orders)
-
-    @cached_property
-    def model(self) -> RecallModel:
-        """The recall that each K should give; for reports only, the controller has its own."""
-        return RecallModel(self.query)
 
     def _stored(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
@@ -372,6 +369,10 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         if self.shedder is None:
             return None
         return metrics_of(self.shedder, self.counters, self.reorder.top)
+
+    def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
+        """`part` with the recent recall, the curve and the harvest."""
+        return with_join_facts(self, part)
 
     def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
         """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slackwater.engine.aggregate import AggregateEngine
+from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import BAD_TIME, Checks, check_zones
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
@@ -125,7 +126,7 @@ def replay_join(
     return Run(query, batch, orders, output, engine.metrics(), has_arrival=arrival is not None)
 
 
-def at_once(batch: Batch, engine: JoinEngine) -> Iterable[Batch]:
+def at_once(batch: Batch, engine: AnyEngine) -> Iterable[Batch]:
     """The batch; where load is measured, cut into the intervals in which it is.
 
     The load is that of streams that arrive as they were recorded.

@@ -21,6 +21,7 @@ from slackwater.jobs.demo import (
 from slackwater.jobs.local_spark import local_spark
 from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.watch import NativeWatch, QueryWatch, follow
+from slackwater.metrics.progress import MetricsView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,18 +52,18 @@ class DemoResult(NamedTuple):
     @property
     def figures(self) -> list[Figure]:
         """All that is compared."""
-        metrics, theirs = self.metrics, self.theirs
-        found, native = metrics["produced"] + metrics["lost"], theirs.total("results")
-        late = metrics["late_kept"] + metrics["late_dropped"]
+        metrics, theirs = MetricsView(self.metrics), self.theirs
+        found, native = metrics.produced + metrics.lost, theirs.total("results")
+        late = metrics.late_kept + metrics.late_dropped
         return [
-            Figure("rows in", "rows", metrics["arrivals"], theirs.rows),
+            Figure("rows in", "rows", metrics.arrivals, theirs.rows),
             Figure("results", "results", found, native),
-            Figure("results in time", "results", metrics["produced"], None),
-            Figure("results late, and marked", "results", metrics["lost"], None),
+            Figure("results in time", "results", metrics.produced, None),
+            Figure("results late, and marked", "results", metrics.lost, None),
             Figure("recall", "share", found / self.true, native / self.true),
-            Figure("target", "share", metrics["target"], None),
-            Figure("recall in time", "share", metrics["produced"] / self.true, None),
-            Figure("recall in time, as it counts", "share", metrics["recall"], None),
+            Figure("target", "share", metrics.target, None),
+            Figure("recall in time", "share", metrics.produced / self.true, None),
+            Figure("recall in time, as it counts", "share", metrics.recall, None),
             Figure("late events", "events", late, None),
             Figure("dropped events", "events", None, theirs.total("dropped")),
             Figure("average K", "ms", self.ours.average_slack, self.delay_ms),
@@ -78,7 +79,7 @@ class DemoResult(NamedTuple):
     @property
     def targets(self) -> list[float]:
         """The recall targets of the run; the second one was set on the dashboard."""
-        return list(dict.fromkeys([GOAL.target, self.metrics["target"]]))
+        return list(dict.fromkeys([GOAL.target, MetricsView(self.metrics).target]))
 
     def measurements(self) -> list[Measurement]:
         """Return all numbers."""
@@ -176,10 +177,10 @@ class FlushAtEnd:
 
     def __call__(self) -> bool:
         """Flush when it is time; return whether no row waits any more."""
-        metrics = self._watch.metrics or {}
-        if metrics.get("arrivals", 0) < self._rows:
+        metrics = MetricsView(self._watch.metrics)
+        if (metrics.arrivals or 0) < self._rows:
             return False
         if not self._is_flushed:
             self._flush()
             self._is_flushed = True
-        return metrics.get("buffered") == 0
+        return bool(metrics.buffered == 0)

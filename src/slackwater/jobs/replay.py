@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from slackwater.engine.replay import Run
+from slackwater.engine.replay_lines import lines
 from slackwater.errors import DataError
 from slackwater.jobs.advise import fitting_period
 from slackwater.jobs.goal import goal_of
@@ -25,14 +26,12 @@ from slackwater.jobs.sink_files import columns_of
 from slackwater.jobs.toml_table import Table
 from slackwater.jobs.verify import compare
 from slackwater.metrics.counters import Metrics
-from slackwater.metrics.progress import lines
+from slackwater.metrics.progress import ProgressLine
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import Duration
 from slackwater.testing.oracle import EMBEDDED, exact
-
-ProgressLine = dict[str, Any]
 
 _STEP_S = 0.5  # between two progress lines, at a given speed
 

@@ -10,6 +10,7 @@ from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.plan import Planner, known_before, settings
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.jobs.watch import QueryWatch, follow
+from slackwater.metrics.progress import MetricsView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,27 +98,27 @@ class JobRun:
 
 def summary(watch: QueryWatch) -> list[Measurement]:
     """Return the numbers of this run and, from the metrics, those since the first start."""
-    metrics = watch.metrics
+    metrics = MetricsView(watch.metrics)
     found = [
         Measurement("micro-batches", len(watch.lines), "batches"),
         Measurement("rows in", watch.rows, "rows"),
     ]
     if watch.rows_per_s is not None:
         found.append(Measurement("speed", round(watch.rows_per_s), "rows/s"))
-    if metrics is None:
+    if watch.metrics is None:
         return found
     found += [
-        Measurement("rows since the first start", metrics["arrivals"], "rows"),
-        Measurement("results", metrics["produced"], "results"),
-        Measurement("results lost", metrics["lost"], "results"),
-        Measurement("late events", metrics["late_kept"] + metrics["late_dropped"], "events"),
-        Measurement("events of unknown loss", metrics["lost_unknown"], "events"),
-        Measurement("rejected rows", sum(metrics["rejected"].values()), "rows"),
-        Measurement("events waiting", metrics["buffered"], "events"),
-        Measurement("K", metrics["slack"], watch.unit),
+        Measurement("rows since the first start", metrics.arrivals, "rows"),
+        Measurement("results", metrics.produced, "results"),
+        Measurement("results lost", metrics.lost, "results"),
+        Measurement("late events", metrics.late_kept + metrics.late_dropped, "events"),
+        Measurement("events of unknown loss", metrics.lost_unknown, "events"),
+        Measurement("rejected rows", sum(metrics.rejected.values()), "rows"),
+        Measurement("events waiting", metrics.buffered, "events"),
+        Measurement("K", metrics.slack, watch.unit),
     ]
-    if metrics["recall"] is not None:
-        found.append(Measurement("recall", round(metrics["recall"], 4), "share"))
-    if metrics["target"] is not None:
-        found.append(Measurement("target", metrics["target"], "share"))
+    if metrics.recall is not None:
+        found.append(Measurement("recall", round(metrics.recall, 4), "share"))
+    if metrics.target is not None:
+        found.append(Measurement("target", metrics.target, "share"))
     return found

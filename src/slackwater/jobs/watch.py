@@ -10,6 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from slackwater.jobs.local_spark import FailedError, error_text
+from slackwater.metrics.progress import MetricsView
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,9 +53,8 @@ class QueryWatch:
             return
         if line["event"] == "batch":
             self.metrics = line.pop("metrics") or self.metrics
-            metrics = self.metrics or {}
-            recall = (metrics.get("picture") or {}).get("recall")
-            self.lines.append(line | {"slack": metrics.get("slack"), "recall": recall})
+            metrics = MetricsView(self.metrics)
+            self.lines.append(line | {"slack": metrics.slack, "recall": metrics.charts.recall})
         elif line["event"] == "terminated":
             self.ended.set()
 
@@ -66,13 +66,14 @@ class QueryWatch:
     @property
     def results(self) -> int | None:
         """Results so far; None before the first metrics."""
-        return None if self.metrics is None else self.metrics["produced"]
+        produced: int | None = MetricsView(self.metrics).produced
+        return produced
 
     @property
     def late(self) -> int | None:
         """Late events so far; None before the first metrics."""
-        metrics = self.metrics
-        return None if metrics is None else metrics["late_kept"] + metrics["late_dropped"]
+        metrics = MetricsView(self.metrics)
+        return None if self.metrics is None else metrics.late_kept + metrics.late_dropped
 
     @property
     def last_rows_per_s(self) -> float | None:

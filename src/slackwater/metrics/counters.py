@@ -1,11 +1,19 @@
-"""What the engine counts. Every arrival of a stream is in exactly one of its groups."""
+"""What is counted while a query runs: values, without their names in metrics lines.
+
+The engine returns `Metrics`; `Surroundings` is what only its caller knows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 State = Literal["active", "slow", "idle", "finished"]
+STATES: tuple[State, ...] = get_args(State)
+
+REASONS = ("bad time", "null key", "null in where", "too far in the future", "bad vector")
+"""Why rows are rejected."""
 
 
 @dataclass(frozen=True)
@@ -15,9 +23,9 @@ class StreamMetrics:
     The accounting partition: arrivals = in order + late kept + late dropped + buffered + shed +
     rejected.
 
-    A stream is *active*; *slow* when it is so far behind another that everybody waits for it;
-    *idle* when it was silent for so long that nobody waits any more; *finished* when no more will
-    come.
+    A stream is *active*; *slow* when it is so far behind another that the others wait for it;
+    *idle* when it was silent for so long that they do not wait any more; *finished* when no more
+    rows will come.
     """
 
     arrivals: int = 0
@@ -39,18 +47,21 @@ class StreamMetrics:
 
 @dataclass(frozen=True)
 class SheddingMetrics:
-    """What load shedding does and costs. Results that were left out are counted by a sample."""
+    """What load shedding does and costs. Results that were left out are counted by a sample.
 
-    throttle: float  # z: the share of the whole join's work that is done now
-    kept: float  # the share of the results that is expected of it
-    comparisons: int  # since the start
-    full_cost: float  # comparisons per second that the whole join would take now
-    missed: int  # results that were left out since the start, an estimate
-    missed_error: float  # two standard errors of it
-    lost_error: float  # the same of `Metrics.lost`, which is exact as long as nothing is shed
-    backlog: float  # how long the work that waits will take: so much later than needed is a result
-    evicted: int  # events that left the windows early for want of memory
-    cpu_needed: float | None  # with a recall goal: so many times the CPU would keep the promise
+    The defaults are those of a join that sheds nothing.
+    """
+
+    throttle: float = 1.0  # z: the share of the whole join's work that is done now
+    kept: float = 1.0  # the share of the results that is expected of it
+    comparisons: int = 0  # since the start
+    full_cost: float = 0.0  # comparisons per second that the whole join would take now
+    missed: int = 0  # results that were left out since the start, an estimate
+    missed_error: float = 0.0  # two standard errors of it
+    lost_error: float = 0.0  # the same of `Metrics.lost`, which is exact if nothing is shed
+    backlog: float = 0.0  # how long the waiting work will take: results are later by so much
+    evicted: int = 0  # events that left the windows early for want of memory
+    cpu_needed: float | None = None  # with a recall goal: CPU that would keep the promise, times
 
 
 @dataclass(frozen=True)
@@ -71,38 +82,35 @@ class Metrics:
     stored: int = 0
     shedding: SheddingMetrics | None = None  # None: nothing may be shed
 
-    def _sum(self, name: str) -> int:
-        return sum(getattr(stream, name) for stream in self.streams.values())
-
     @property
     def arrivals(self) -> int:
         """Rows of all streams."""
-        return self._sum("arrivals")
+        return sum(stream.arrivals for stream in self.streams.values())
 
     @property
     def in_order(self) -> int:
         """Events that the join took in order."""
-        return self._sum("in_order")
+        return sum(stream.in_order for stream in self.streams.values())
 
     @property
     def late_kept(self) -> int:
         """Late events whose window could still take them."""
-        return self._sum("late_kept")
+        return sum(stream.late_kept for stream in self.streams.values())
 
     @property
     def late_dropped(self) -> int:
         """Late events whose window had passed."""
-        return self._sum("late_dropped")
+        return sum(stream.late_dropped for stream in self.streams.values())
 
     @property
     def buffered(self) -> int:
         """Events that wait in K-slack or in the Synchronizer."""
-        return self._sum("buffered")
+        return sum(stream.buffered for stream in self.streams.values())
 
     @property
     def shed(self) -> int:
         """Events that were shed at the input."""
-        return self._sum("shed")
+        return sum(stream.shed for stream in self.streams.values())
 
     @property
     def rejected(self) -> dict[str, int]:
@@ -118,15 +126,22 @@ class Metrics:
         """Whether the accounting partition holds for each stream."""
         return all(stream.is_balanced for stream in self.streams.values())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, with the totals of all streams."""
-        totals = (
-            "arrivals",
-            "in_order",
-            "late_kept",
-            "late_dropped",
-            "buffered",
-            "shed",
-            "rejected",
-        )
-        return {name: getattr(self, name) for name in totals} | asdict(self)
+
+@dataclass(frozen=True)
+class StreamSurroundings:
+    """What the caller of an engine knows of one stream."""
+
+    behind: int = 0
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the caller of an engine knows: the shard on Spark, or a replay, which saves nothing."""
+
+    target: float | None = None
+    shards: int = 1
+    copies: int = 0
+    state_bytes: int = 0
+    restored: int = 0
+    refused_commands: int = 0
+    streams: Sequence[StreamSurroundings] = ()  # one for each, or none: all have the defaults

@@ -1,227 +1,213 @@
-"""Metrics lines of recorded streams, without Spark: what a query would tell while they arrive.
+"""Metrics lines: what a query reports of each micro-batch, as plain data.
 
-The lines are those that `spark.listener` writes, one for each step of arrival instead of each
-micro-batch. Between two steps the query takes commands.
+`spark.listener` writes them for a query on Spark, `engine.replay_lines` for recorded streams. What
+is in them is the table of `metrics.schema`.
+
+>>> counts = {"in_order": 7, "late_kept": 1, "late_dropped": 1, "buffered": 1, "shed": 0}
+>>> counts |= {"arrivals": 12, "rejected": {"bad_time": 2, "null_key": 0}, "streams": {}}
+>>> is_balanced(counts)
+True
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from time import perf_counter
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
+from slackwater.metrics.counters import (
+    REASONS,
+    Metrics,
+    SheddingMetrics,
+    StreamSurroundings,
+    Surroundings,
+)
+from slackwater.metrics.schema import (
+    ARRIVALS,
+    CHARTS,
+    DERIVED,
+    FATES,
+    MEASURED,
+    QUERY,
+    STREAM,
+    TOTALS,
+    Each,
+    Fold,
+    Scope,
+    Share,
+)
+from slackwater.query.goals import Goal, Recall, goal_to_dict
 
-from slackwater.engine.base import AnyEngine
-from slackwater.engine.checks import REASONS
-from slackwater.engine.commands import Command
-from slackwater.engine.factory import engine_for
-from slackwater.engine.join import JoinEngine
-from slackwater.engine.load import LoadMeter
-from slackwater.engine.output import Output
-from slackwater.engine.replay import at_once, recorded
-from slackwater.errors import DataError, QueryError
-from slackwater.events.batch import Batch
-from slackwater.metrics.counters import Metrics, StreamMetrics
-from slackwater.metrics.picture import picture
-from slackwater.query.aggregate import AggregateQuery
-from slackwater.query.any_query import AnyQuery
-from slackwater.query.goals import Recall, goal_to_dict
-from slackwater.query.join import JoinQuery
-from slackwater.query.units import Duration, TimeUnit, to_units
-from slackwater.query.window import WindowQuery
+if TYPE_CHECKING:
+    from slackwater.metrics.charts import Charts
+    from slackwater.query.any_query import AnyQuery
 
-Line = dict[str, Any]
+ProgressLine = dict[str, Any]
 
-_STEPS = 200
-_MOST_STEPS = 2_000
-_COUNTS = ("arrivals", "in_order", "late_kept", "late_dropped", "buffered", "shed")
-_SETTINGS = ("slack", "recall")
+REASON_KEYS = tuple(reason.replace(" ", "_") for reason in REASONS)
+"""The keys of `rejected`."""
+
+_SHEDS_NOTHING = SheddingMetrics()
+_MEASURED = [metric.name for metric in MEASURED]
+_TIMES = [metric.name for metric in MEASURED if metric.unit == "time"]
+_OF_STREAM = [metric.name for metric in STREAM]
+_BY_REASON = [metric.name for metric in STREAM if metric.unit == "reasons"]
+_COUNTS = [metric.name for metric in TOTALS if metric.unit != "reasons"]
+_IN_METRICS: dict[Scope, set[str]] = {
+    "query": {metric.name for metric in (*TOTALS, *QUERY)},
+    "charts": {metric.name for metric in CHARTS},
+}
 
 
-def lines(
-    query: AnyQuery,
-    tables: Mapping[str, Any],
-    arrival: str | None,
-    every: Duration | None = None,
-    *,
-    name: str = "replay",
-    commands: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
-    results: Callable[[pa.Table], None] | None = None,
-) -> Iterator[Line]:
-    """Feed recorded tables step by step, and tell about each step.
+class MetricsView:
+    """The metrics of a line by attribute; None for what the line does not have.
 
-    The first line is that of the start, the last one that of the end; the one before it is that of
-    the flush. Their times are those of arrival. What is done does not depend on who reads, nor on
-    when: only `duration_ms` is measured.
+    >>> view = MetricsView({"late_kept": 2, "charts": {"recall": 0.9}})
+    >>> view.late_kept, view.recall, view.charts.recall
+    (2, None, 0.9)
+    >>> view.late_keept
+    Traceback (most recent call last):
+    AttributeError: there is no metric 'late_keept'
+    """
+
+    def __init__(self, metrics: Mapping[str, Any] | None, scope: Scope = "query") -> None:
+        self._metrics = metrics or {}
+        self._scope = scope
+
+    @property
+    def charts(self) -> MetricsView:
+        """The same of `charts`."""
+        return MetricsView(self._metrics.get("charts"), "charts")
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _IN_METRICS[self._scope]:
+            msg = f"there is no metric {name!r}"
+            raise AttributeError(msg)
+        return self._metrics.get(name)
+
+
+def query_dict(query: AnyQuery, control: bool = False) -> dict[str, Any]:
+    """What a reader of metrics lines has to know of a query.
 
     Parameters
     ----------
     query
-        What was asked.
-    tables, arrival
-        See `JoinQuery.replay`.
-    every
-        How much arrives in a step; by default a two-hundredth of all. There are never more than
-        2,000 steps.
-    name
-        What the query is called in the lines.
-    commands
-        Asked before each step what has been commanded: ``{"recall": 0.99}``, ``{"slack": "1 s"}``.
-        What cannot be obeyed is counted in `refused_commands`.
-    results
-        Gets the results of each step.
+        The query.
+    control
+        Whether it takes commands.
+
+    Returns
+    -------
+    dict
+        Plain data: `sql`, `unit`, `streams`, `goal`, `kind`, `control`.
     """
-    batch, _ = recorded(query, tables, arrival)
-    if isinstance(query, AggregateQuery) and arrival is None:
-        msg = "a deadline is a time of arrival: arrival= must name a column, got None"
-        raise DataError(msg)
-    engine = engine_for(
-        query, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
-    )
-    head = {"id": name, "run_id": name, "name": name}
-    yield {"event": "started", **head, "timestamp": None, "query": asked(query, bool(commands))}
-    steps: Iterable[Batch | None] = [*_steps(query, batch, every), None]
-    now: str | None = None
-    for number, step in enumerate(steps):
-        obeyed, refused = _obey(engine, commands() if commands and step is not None else ())
-        begin = perf_counter()
-        output = engine.flush() if step is None else _fed(engine, step)
-        seconds = perf_counter() - begin
-        if any(command.flush for command in obeyed):
-            output.extend(engine.flush())
-        made = output.table if results or isinstance(query, AggregateQuery) else None
-        if results and made is not None:
-            results(made)
-        metrics = engine.metrics()
-        now = now if step is None else _written(step, query.unit) or now
-        yield {
-            "event": "batch",
-            **head,
-            "batch": number,
-            "timestamp": now,
-            "rows": 0 if step is None else len(step.stream),
-            "duration_ms": round(1000 * seconds, 3),
-            "balanced": metrics.is_balanced,
-            "metrics": told(metrics, engine.query, refused)
-            | {
-                "picture": picture(engine, made),
-                "commands": [command.as_dict() for command in obeyed],
-            },
-        }
-    yield {"event": "terminated", **head, "exception": None}
-
-
-def asked(query: AnyQuery, control: bool = False) -> dict[str, Any]:
-    """What a dashboard has to know of a query; `control`: whether it takes commands."""
-    kinds = {JoinQuery: "join", WindowQuery: "window", AggregateQuery: "aggregate"}
     return {
         "sql": str(query),
         "unit": query.unit,
         "streams": list(query.names),
         "goal": goal_to_dict(query.goal),
-        "kind": kinds[type(query)],
+        "kind": query.kind,
         "control": control,
     }
 
 
-def told(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -> dict[str, Any]:
-    """The metrics of an engine that is alone, under the names that Spark observes them by."""
-    goal, shed = query.goal, metrics.shedding
-    missed = 0 if shed is None else shed.missed
-    true = metrics.produced + metrics.lost + missed
-    throttle = 1.0 if shed is None else shed.throttle
-    has_recall = isinstance(query, JoinQuery) and true > 0
-    return {
-        **{name: getattr(metrics, name) for name in _COUNTS},
-        "behind": 0,
-        "rejected": _rejected(metrics.rejected),
-        "shards": 1,
-        "produced": metrics.produced,
-        "lost": metrics.lost,
-        "lost_unknown": metrics.lost_unknown,
-        "slack": metrics.slack,
-        "max_delay": metrics.max_delay,
-        "max_lateness": metrics.max_lateness,
-        "stored": metrics.stored,
-        "copies": 0,
-        "state_bytes": 0,  # nothing is saved
-        "restored": 0,
-        "refused_commands": refused_commands,
-        "target": goal.target if isinstance(goal, Recall) else None,
-        "missed": missed,
-        "missed_error": 0.0 if shed is None else shed.missed_error,
-        "evicted": 0 if shed is None else shed.evicted,
-        "backlog": 0 if shed is None else round(shed.backlog),
-        "throttle": throttle,
-        "recall": metrics.produced / true if has_recall else None,
-        "throttles": [throttle],
-        "streams": {name: _stream(stream) for name, stream in metrics.streams.items()},
-    }
+class BatchLine(NamedTuple):
+    """The line of a micro-batch, or of a step of a replay."""
+
+    id: str
+    run_id: str
+    name: str | None
+    batch: int
+    timestamp: str | None
+    rows: int
+    duration_ms: float
+    balanced: bool | None  # None: there are no metrics
+    metrics: dict[str, Any] | None
+
+    def as_dict(self) -> ProgressLine:
+        """The line as plain data."""
+        return {"event": "batch", **self._asdict()}
 
 
-def _stream(stream: StreamMetrics) -> dict[str, Any]:
-    return {
-        **{name: getattr(stream, name) for name in _COUNTS},
-        "behind": 0,
-        "rejected": _rejected(stream.rejected),
-        "local_time": stream.local_time,
-        "state": stream.state,
-    }
+def metrics_dict(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -> dict[str, Any]:
+    """The metrics of an engine that is alone, under the names that Spark observes them by.
+
+    Parameters
+    ----------
+    metrics
+        What the engine has counted.
+    query
+        Its query, with the goal of now.
+    refused_commands
+        How many commands of this step were refused.
+
+    Returns
+    -------
+    dict
+        Plain data; docs/metrics.md lists it.
+    """
+    around = Surroundings(recall_target(query.goal), refused_commands=refused_commands)
+    own = query_values(metrics, around)
+    streams = stream_values(metrics, around)
+    totals = {name: sum(stream[name] for stream in streams) for name in _COUNTS}
+    totals |= {name: _added([stream[name] for stream in streams]) for name in _BY_REASON}
+    derived = {metric.name: _derived(metric.fold, own, query.has_recall) for metric in DERIVED}
+    return totals | own | derived | {"streams": dict(zip(metrics.streams, streams, strict=True))}
 
 
-def _rejected(counts: Mapping[str, int]) -> dict[str, int]:
-    return {reason.replace(" ", "_"): counts.get(reason, 0) for reason in REASONS[1:]}
+def recall_target(goal: Goal) -> float | None:
+    """The recall that is requested; None with other goals."""
+    return goal.target if isinstance(goal, Recall) else None
 
 
-def _steps(query: AnyQuery, batch: Batch, every: Duration | None) -> Iterator[Batch]:
-    """What arrives in each step."""
-    assert batch.arrival is not None
-    if not len(batch.arrival):
-        return iter(())
-    begin, end = int(batch.arrival[0]), int(batch.arrival[-1])
-    span = end - begin + 1
-    step = -(-span // _STEPS) if every is None else to_units(every, query.unit, "every")
-    if step < 1:
-        msg = f"every must be at least 1 {query.unit}, got {every!r}"
-        raise QueryError(msg)
-    step = max(step, -(-span // _MOST_STEPS))
-    ends = np.arange(begin + step, end + step + 1, step)
-    return batch.cut(np.searchsorted(batch.arrival, ends).tolist())
+def with_charts(
+    metrics: dict[str, Any], charts: Charts | None, commands: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The metrics of a line with its charts, and the commands that the query carried out."""
+    return metrics | {"charts": None if charts is None else charts._asdict(), "commands": commands}
 
 
-def _written(step: Batch, unit: TimeUnit) -> str | None:
-    """When the last of a step arrived, as Spark writes times; numbers count from 1970."""
-    if step.arrival is None or not len(step.arrival):
-        return None
-    seconds = int(step.arrival[-1]) / to_units("1 s", unit)
-    try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):  # beyond the calendar
-        return None
+def is_balanced(metrics: Mapping[str, Any]) -> bool:
+    """Whether each arrival has exactly one fate, over all and in each stream."""
+    fates = [metrics[fate.name] for fate in FATES]
+    counted = sum(sum(n.values()) if isinstance(n, Mapping) else n for n in fates)
+    streams = metrics.get("streams", {}).values()
+    return bool(metrics[ARRIVALS.name] == counted) and all(map(is_balanced, streams))
 
 
-def _fed(engine: AnyEngine, step: Batch) -> Output:
-    output = Output(engine.shape)
-    for part in at_once(step, engine) if isinstance(engine, JoinEngine) else [step]:
-        with LoadMeter(engine):
-            output.extend(engine.feed(part))
-    return output
+# ---- values, by the table
 
 
-def _obey(engine: AnyEngine, commands: Iterable[Mapping[str, Any]]) -> tuple[list[Command], int]:
-    """Obey what can be obeyed; return that, and how many commands were refused."""
-    obeyed, refused = [], 0
-    for said in commands:
-        settings = {name: said[name] for name in _SETTINGS if name in said}
-        others = {name: value for name, value in said.items() if name not in _SETTINGS}
-        try:
-            command = Command.read({"set": settings} | others, engine.query)
-        except DataError:
-            refused += 1
-            continue
-        command.obey(engine)
-        obeyed.append(command)
-    return obeyed, refused
+def query_values(metrics: Metrics, surroundings: Surroundings) -> dict[str, Any]:
+    """The metrics that one shard has measured, without those that are counted by stream."""
+    shedding = _SHEDS_NOTHING if metrics.shedding is None else metrics.shedding
+    known = vars(surroundings) | vars(shedding) | vars(metrics)
+    values = {name: known[name] for name in _MEASURED}
+    return values | {name: round(values[name]) for name in _TIMES}
+
+
+def stream_values(metrics: Metrics, surroundings: Surroundings) -> list[dict[str, Any]]:
+    """The metrics of each stream."""
+    around = surroundings.streams or [StreamSurroundings()] * len(metrics.streams)
+    found = []
+    for stream, of_stream in zip(metrics.streams.values(), around, strict=True):
+        known = vars(stream) | vars(of_stream)
+        values = {name: known[name] for name in _OF_STREAM}
+        found.append(values | {name: _all_reasons(values[name]) for name in _BY_REASON})
+    return found
+
+
+def _all_reasons(counts: Mapping[str, int]) -> dict[str, int]:
+    return {key: counts.get(reason, 0) for key, reason in zip(REASON_KEYS, REASONS, strict=True)}
+
+
+def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {key: sum(own[key] for own in counts) for key in REASON_KEYS}
+
+
+def _derived(fold: Fold, own: Mapping[str, Any], has_recall: bool) -> Any:
+    """What follows from the metrics of the only shard."""
+    if isinstance(fold, Each):
+        return [own[fold.name]]
+    assert isinstance(fold, Share)
+    total = sum(own[name] for name in fold.of)
+    return own[fold.part] / total if has_recall and total > 0 else None

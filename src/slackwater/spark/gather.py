@@ -20,12 +20,11 @@ from slackwater.compensation.values import Values
 from slackwater.engine.aggregate import Partial, codec_for, rows_table
 from slackwater.engine.result_schema import result_schema
 from slackwater.engine.snapshot_format import framed, sections
-from slackwater.metrics import picture
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.fingerprint import check_same
 from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, Blob, blob_frame, from_ipc, to_ipc
 from slackwater.spark.job import Job
-from slackwater.spark.metrics import PRODUCED
+from slackwater.spark.metrics import PRODUCED, with_aggregates
 
 Place = tuple[int, bool, int]  # instant, told and not closed, start
 
@@ -76,18 +75,16 @@ class Gathered:
         table = rows_table(told, self._query, schema)
         if told:
             yield RESULTS, to_ipc(table), None
-        for number, (sketch, numbers) in enumerate(metrics):
+        for number, (charts, numbers) in enumerate(metrics):
             numbers[PRODUCED] = self._produced if number == 0 else 0
-            yield METRICS, self._with_told(sketch, table) if number == 0 else sketch, numbers
+            if number == 0:  # the rows are made here, by no shard alone
+                yield METRICS, with_aggregates(charts, self._query, table), numbers
+            else:
+                yield METRICS, charts, numbers
 
     def _added_up(self, texts: Iterable[str]) -> Tally:
         """The tallies of all shards as one, whichever came first: floats mind the order."""
         return added_up([self._codec.decode(json.loads(text)) for text in sorted(texts)])
-
-    def _with_told(self, sketch: bytes, results: pa.Table) -> bytes:
-        """The sketch of a shard with what all shards told together."""
-        said = json.loads(sketch) | {"told": picture.told(self._query, results)}
-        return json.dumps(said, separators=(",", ":")).encode()
 
     def save(self) -> bytes:
         """All it knows."""

@@ -1,12 +1,7 @@
-"""What a streaming query tells about itself, as plain data: one JSON line per micro-batch.
+"""What a streaming query reports, as plain data: one JSON line per micro-batch.
 
 ``spark.streams.addListener(MetricsLog("metrics.jsonl"))`` logs every query of the session until
 ``removeListener``. It works on classic Spark and on Spark Connect, where the log is on the client.
-
->>> told = {"in_order": 7, "late_kept": 1, "late_dropped": 1, "buffered": 1, "shed": 0}
->>> told |= {"arrivals": 12, "rejected": {"bad_time": 2, "null_key": 0}, "streams": {}}
->>> is_balanced(told)
-True
 """
 
 from __future__ import annotations
@@ -22,11 +17,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from slackwater.engine.scale import Clock, warn_of_units
-from slackwater.metrics.picture import merged
-from slackwater.metrics.progress import asked
+from slackwater.metrics import charts
+from slackwater.metrics.progress import (
+    BatchLine,
+    ProgressLine,
+    is_balanced,
+    query_dict,
+    with_charts,
+)
+from slackwater.metrics.schema import LOCAL_TIME, SHARDS
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.units import PER_SECOND
-from slackwater.spark.metrics import NAME
+from slackwater.spark.metrics import NAME, read_chart_part
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -38,24 +40,20 @@ if TYPE_CHECKING:
         StreamingQueryProgress,
     )
 
-Line = dict[str, Any]
-
-_FATES = ("in_order", "late_kept", "late_dropped", "buffered", "shed")
-
 
 class Lines(StreamingQueryListener):
-    """Tells each event of each query as plain data.
+    """Reports each event of each query as plain data.
 
-    Spark Connect drops a listener that raises, and classic Spark fills its log: whatever goes wrong
-    in `tell` becomes a warning of the logger "slackwater". So do times that seem to be in another
-    unit than the query's, going by another stream or by when they were read.
+    Spark Connect drops a listener that raises, and classic Spark fills its log: an error in
+    `report` becomes a warning of the logger "slackwater". So do times that seem to be in another
+    unit than the query's, compared with another stream or with the time at which they were read.
 
     Parameters
     ----------
-    tell
+    report
         Gets each line.
     query
-        What was asked, for the lines of starts and the unit of times; to be left out where several
+        The query, for the lines of starts and the unit of times; to be left out where several
         queries run.
     control
         Whether that query has a control directory.
@@ -65,13 +63,13 @@ class Lines(StreamingQueryListener):
 
     def __init__(
         self,
-        tell: Callable[[Line], None],
+        report: Callable[[ProgressLine], None],
         query: AnyQuery | None = None,
         control: bool = False,
     ) -> None:
-        self._tell = tell
+        self._report = report
         self._unit = None if query is None else query.unit
-        self._asked = None if query is None else asked(query, control)
+        self._query = None if query is None else query_dict(query, control)
         self._names: dict[str, str | None] = {}  # of running queries; the last event has no name
         self._all_ended = Event()
 
@@ -81,7 +79,7 @@ class Lines(StreamingQueryListener):
         self._all_ended.clear()
         self._guarded(
             lambda: (
-                self._head("started", event) | {"timestamp": event.timestamp, "query": self._asked}
+                self._head("started", event) | {"timestamp": event.timestamp, "query": self._query}
             )
         )
 
@@ -90,7 +88,7 @@ class Lines(StreamingQueryListener):
         self._guarded(lambda: self._with_clocks_compared(self.batch(event.progress)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing happened, so there is nothing to tell."""
+        """Nothing happened, so there is nothing to report."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         """A query has ended, by itself, by `stop` or by an error."""
@@ -100,35 +98,47 @@ class Lines(StreamingQueryListener):
             self._all_ended.set()
 
     def wait(self, timeout_s: float = 10.0) -> bool:
-        """Wait until every query that was seen to start was also seen to end; whether that is so.
+        """Wait until the end of every query whose start was reported.
 
-        Spark tells what happened some time after it did: call this between the end of a query and
+        Spark reports an event some time after it happened: call this between the end of a query and
         ``removeListener``, or its last micro-batches may be missing.
+
+        Parameters
+        ----------
+        timeout_s
+            How long to wait at most.
+
+        Returns
+        -------
+        bool
+            Whether all of them have ended.
         """
         return self._all_ended.wait(timeout_s)
 
-    def batch(self, progress: StreamingQueryProgress) -> Line:
+    def batch(self, progress: StreamingQueryProgress) -> ProgressLine:
         """The line of a micro-batch; `metrics` is None if no shard of Slackwater had work."""
         row = progress.observedMetrics.get(NAME)
-        metrics = None if row is None or row["shards"] is None else with_picture(plain(row))
-        return {
-            "event": "batch",
-            "id": str(progress.id),
-            "run_id": str(progress.runId),
-            "name": progress.name,
-            "batch": progress.batchId,
-            "timestamp": progress.timestamp,
-            "rows": progress.numInputRows,
-            "duration_ms": progress.durationMs.get("triggerExecution", progress.batchDuration),
-            "balanced": None if metrics is None else is_balanced(metrics),
-            "metrics": metrics,
-        }
+        metrics = None
+        if row is not None and row[SHARDS.name] is not None:
+            metrics = with_merged_charts(plain(row))
+        return BatchLine(
+            id=str(progress.id),
+            run_id=str(progress.runId),
+            name=progress.name,
+            batch=progress.batchId,
+            timestamp=progress.timestamp,
+            rows=progress.numInputRows,
+            duration_ms=progress.durationMs.get("triggerExecution", progress.batchDuration),
+            balanced=None if metrics is None else is_balanced(metrics),
+            metrics=metrics,
+        ).as_dict()
 
-    def _with_clocks_compared(self, line: Line) -> Line:
-        """The line; warns once in a run, when all its streams have told a time."""
+    def _with_clocks_compared(self, line: ProgressLine) -> ProgressLine:
+        """The line; warns once in a run, as soon as all its streams have a time."""
         if self._unit is None or line["metrics"] is None or line["run_id"] in self._compared:
             return line
-        times = {name: told["local_time"] for name, told in line["metrics"]["streams"].items()}
+        streams = line["metrics"]["streams"].items()
+        times = {name: stream[LOCAL_TIME.name] for name, stream in streams}
         if None not in times.values():
             self._compared.add(line["run_id"])
             read = datetime.fromisoformat(line["timestamp"]).timestamp() * PER_SECOND[self._unit]
@@ -136,13 +146,13 @@ class Lines(StreamingQueryListener):
             warn_of_units([*clocks, Clock("when it was read", read)], self._unit)
         return line
 
-    def _head(self, kind: str, event: QueryStartedEvent | QueryTerminatedEvent) -> Line:
+    def _head(self, kind: str, event: QueryStartedEvent | QueryTerminatedEvent) -> ProgressLine:
         run = str(event.runId)
         return {"event": kind, "id": str(event.id), "run_id": run, "name": self._names.get(run)}
 
-    def _guarded(self, line: Callable[[], Line]) -> None:
+    def _guarded(self, line: Callable[[], ProgressLine]) -> None:
         try:
-            self._tell(line())
+            self._report(line())
         except Exception:  # whatever it is: the query must go on
             logging.getLogger(NAME).warning("an event was not logged", exc_info=True)
 
@@ -168,7 +178,7 @@ class MetricsLog(Lines):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.open("a").close()  # an error about the path belongs here, not into the query
 
-    def _append(self, line: Line) -> None:
+    def _append(self, line: ProgressLine) -> None:
         text = json.dumps(line, ensure_ascii=False, default=str)
         with self.path.open("a", encoding="utf-8") as log:
             log.write(text + "\n")
@@ -187,20 +197,12 @@ def plain(row: Row | Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in fields.items()}
 
 
-def with_picture(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Observed metrics with one picture in place of the sketches of all shards."""
-    sketches = [json.loads(text) for text in metrics.get("sketches", ()) if text is not None]
-    return {name: value for name, value in metrics.items() if name != "sketches"} | {
-        "picture": merged(sketches),
-        "commands": sketches[0]["commands"] if sketches else [],  # each goes to every shard
-    }
-
-
-def is_balanced(metrics: Mapping[str, Any]) -> bool:
-    """Whether each arrival has exactly one fate, over all and in each stream."""
-    counted = sum(metrics[fate] for fate in _FATES) + sum(metrics["rejected"].values())
-    streams = metrics.get("streams", {}).values()
-    return bool(metrics["arrivals"] == counted) and all(map(is_balanced, streams))
+def with_merged_charts(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Observed metrics with the charts of the query in place of the parts of its shards."""
+    others = dict(metrics)
+    parts = [read_chart_part(text) for text in others.pop("chart_parts", ()) if text is not None]
+    commands = parts[0][1] if parts else []  # each goes to every shard
+    return with_charts(others, charts.merge([part for part, _ in parts]), commands)
 
 
 def _plain(value: Any) -> Any:

@@ -30,7 +30,7 @@ from slackwater.spark.blobs import (
 )
 from slackwater.spark.gather import partials_bytes
 from slackwater.spark.job import Job
-from slackwater.spark.metrics import numbers, sketch_bytes
+from slackwater.spark.metrics import chart_bytes, numbers
 from slackwater.spark.parts import Part
 from slackwater.spark.shard import Pieces, Rejects, Shard
 from slackwater.spark.shard_cache import ShardCache, Taken, process_cache
@@ -111,7 +111,7 @@ class Operator:
         for name in saved.gone:
             self._chunks.removeKey((name,))
         self._header.update((header,))
-        metrics = sketch_bytes(shard, latest, commands), numbers(shard, restored, refused)
+        metrics = chart_bytes(shard, latest, commands), numbers(shard, restored, refused)
         if self._job.keep:
             self._cache().put(header, shard, saved)
         return blob_frame((METRICS, *metrics))
@@ -142,7 +142,7 @@ def run_batch(job: Job, rows: Iterable[dict[str, Any]], number: int) -> Iterator
     shard = Shard.new(job, number)
     parts, commands, refused = read(job, rows)
     latest = yield from _encoded(job, shard.feed(parts, commands, at_end=True), _as_it_is)
-    yield METRICS, sketch_bytes(shard, latest, commands), numbers(shard, False, refused)
+    yield METRICS, chart_bytes(shard, latest, commands), numbers(shard, False, refused)
 
 
 def read(job: Job, rows: Iterable[dict[str, Any]]) -> tuple[list[Part], list[Command], int]:

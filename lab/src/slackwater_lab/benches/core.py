@@ -34,7 +34,7 @@ from slackwater.shedding import harvest_search as harvest
 from slackwater.testing.workloads import soccer, star_streams, uniform_keys, zipf_streams
 from slackwater_lab.benches import windows as window_bench
 from slackwater_lab.benches.aggregates import Aggregates
-from slackwater_lab.benches.picture import Pictures
+from slackwater_lab.benches.metrics_lines import MetricsLines
 from slackwater_lab.papers.harvest import random_case, seconds_of
 from slackwater_lab.papers.overload import Workload, query_of
 
@@ -230,14 +230,14 @@ def _goal(options: CoreOptions) -> Iterator[Measurement]:
 
 
 def _lines(options: CoreOptions) -> Iterator[Measurement]:
-    """What the pictures in metrics lines cost; those of a goal that learns have most to show."""
+    """What metrics lines cost; those of a goal that learns have most to show."""
     query, tables = _pairs(options, "*")
-    pictures = Pictures(replace(query, goal=Recall(0.95)), tables, options.size(_MICRO_BATCH))
+    lines = MetricsLines(replace(query, goal=Recall(0.95)), tables, options.size(_MICRO_BATCH))
     for _ in range(options.runs):
-        pictures.run()
+        lines.run()
     ceiling = options.at_most(1.01)
-    yield Measurement("metrics lines: time", _round(pictures.best), "times", ceiling=ceiling)
-    yield Measurement("metrics lines: size", pictures.size, "bytes", ceiling=options.at_most(8_192))
+    yield Measurement("metrics lines: time", _round(lines.best), "times", ceiling=ceiling)
+    yield Measurement("metrics lines: size", lines.size, "bytes", ceiling=options.at_most(8_192))
 
 
 def _adaptation(options: CoreOptions) -> Iterator[Measurement]:
@@ -370,7 +370,7 @@ CASES = (
     CoreBenchmark("D×3 of ICDE16", _dx3),
     CoreBenchmark("a condition on each pair", _condition),
     CoreBenchmark("a goal beside a fixed slack", _goal),
-    CoreBenchmark("pictures of a join", _lines),
+    CoreBenchmark("metrics lines of a join", _lines),
     CoreBenchmark("choosing K", _adaptation),
     CoreBenchmark("a window over one stream", _sliding),
     CoreBenchmark("a long slack buffer", _slack_buffer),

@@ -160,7 +160,7 @@ function earlyWords(query, place) {
 
 // The sentence and the figures on top.
 function summary(query, place) {
-  const series = seriesOf(query), measured = query.last('picture.recall', place), recall = measured ?? query.last('recall', place);
+  const series = seriesOf(query), measured = query.last('charts.recall', place), recall = measured ?? query.last('recall', place);
   const target = query.last('target', place), slack = query.last('slack', place), k = slack === null ? null : slack / query.perMs;
   const late = query.last('late_kept', place), dropped = query.last('late_dropped', place), arrivals = query.last('arrivals', place);
   const missed = query.last('missed', place);

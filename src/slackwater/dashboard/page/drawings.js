@@ -104,7 +104,7 @@ function drawDelays(host, query, place) {
 }
 
 function drawLeads(host, query, place) {
-  const leads = query.streams.map(name => query.last(`picture.leads.${name}`, place));
+  const leads = query.streams.map(name => query.last(`charts.leads.${name}`, place));
   const most = Math.max(...leads.map(lead => lead ?? 0), 1), rows = make('div', {class: 'rows'});
   query.streams.forEach((name, n) => {
     const lead = leads[n], state = query.at(`streams.${name}.state`, place);
@@ -178,7 +178,7 @@ class DrawnPanel {
 const drawers = {
   curve: [drawCurve, (query, place) => (query.drawn('curve', place)?.length || 0) > 1],
   delays: [drawDelays, (query, place) => Object.keys(query.drawn('delays', place) || {}).length > 0],
-  leads: [drawLeads, (query, place) => query.streams.length > 1 && query.streams.some(name => query.last(`picture.leads.${name}`, place) !== null)],
+  leads: [drawLeads, (query, place) => query.streams.length > 1 && query.streams.some(name => query.last(`charts.leads.${name}`, place) !== null)],
   harvest: [drawHarvest, (query, place) => (query.drawn('harvest', place)?.length || 0) > 0],
   accounting: [drawAccounting, (query, place) => query.streams.some(name => query.last(`streams.${name}.arrivals`, place) !== null)],
 };

@@ -1,9 +1,9 @@
 // The progress of one query: a column per number, in the shape that charts take.
 
 const MOST_LINES = 7200;  // beyond it every other line of the older half goes
-const MOST_PICTURES = 400;
+const MOST_DRAWINGS = 400;
 const MOST_WINDOWS = 2000;
-const NOT_COLUMNS = new Set(['event', 'id', 'run_id', 'name', 'timestamp', 'metrics', 'picture', 'commands']);
+const NOT_COLUMNS = new Set(['event', 'id', 'run_id', 'name', 'timestamp', 'metrics', 'charts', 'commands']);
 const DRAWN = ['delays', 'curve', 'chosen', 'harvest'];
 
 // The same row as `row_of` in history.py makes.
@@ -20,7 +20,7 @@ function rowOf(line) {
   if (Number.isFinite(time)) row.time = time;
   flat(line, '', true);
   flat(metrics, '', true);
-  flat(metrics.picture, 'picture.');
+  flat(metrics.charts, 'charts.');
   return row;
 }
 
@@ -37,16 +37,16 @@ function placeOf(list, value, of = item => item) {
 class Query {
   constructor(key, name) {
     Object.assign(this, {key, name, started: null, ended: null, version: 0});
-    Object.assign(this, {numbers: [], columns: new Map(), pictures: [], commands: [], earlyWindows: []});
+    Object.assign(this, {numbers: [], columns: new Map(), drawings: [], commands: [], earlyWindows: []});
   }
 
   static from(known) {
     const query = new Query(known.key, known.name);
     Object.assign(query, {started: known.started, ended: known.ended, numbers: known.numbers});
-    Object.assign(query, {commands: known.commands, earlyWindows: known.told});
+    Object.assign(query, {commands: known.commands, earlyWindows: known.windows});
     query.columns = new Map(Object.entries(known.columns));
-    query.pictures = Object.entries(known.pictures).map(([number, drawn]) => [Number(number), drawn]);
-    query.pictures.sort((a, b) => a[0] - b[0]);
+    query.drawings = Object.entries(known.drawings).map(([number, drawn]) => [Number(number), drawn]);
+    query.drawings.sort((a, b) => a[0] - b[0]);
     return query;
   }
 
@@ -58,18 +58,18 @@ class Query {
   }
 
   batch(number, line) {
-    const row = rowOf(line), metrics = line.metrics || {}, picture = metrics.picture || {};
+    const row = rowOf(line), metrics = line.metrics || {}, charts = metrics.charts || {};
     for (const path of Object.keys(row)) {
       if (!this.columns.has(path)) this.columns.set(path, new Array(this.numbers.length).fill(null));
     }
     for (const [path, column] of this.columns) column.push(row[path] ?? null);
     this.numbers.push(number);
     for (const command of metrics.commands || []) this.commands.push([number, command]);
-    for (const early of picture.told || []) this.earlyWindows.push([number, early]);
+    for (const early of charts.aggregates || []) this.earlyWindows.push([number, early]);
     if (this.earlyWindows.length > 2 * MOST_WINDOWS) this.earlyWindows.splice(0, MOST_WINDOWS);
-    const drawn = Object.fromEntries(DRAWN.filter(name => picture[name]).map(name => [name, picture[name]]));
-    if (Object.keys(drawn).length) this.pictures.push([number, drawn]);
-    if (this.pictures.length > MOST_PICTURES) this.pictures = this.pictures.filter((_, n) => n % 2 || n > MOST_PICTURES / 2);
+    const drawn = Object.fromEntries(DRAWN.filter(name => charts[name]).map(name => [name, charts[name]]));
+    if (Object.keys(drawn).length) this.drawings.push([number, drawn]);
+    if (this.drawings.length > MOST_DRAWINGS) this.drawings = this.drawings.filter((_, n) => n % 2 || n > MOST_DRAWINGS / 2);
     if (this.numbers.length > MOST_LINES) this.thin();
   }
 
@@ -93,8 +93,8 @@ class Query {
   // The last drawing at or before a place.
   drawn(name, place) {
     const number = this.numbers[place];
-    for (let n = placeOf(this.pictures, number, item => item[0]); n >= 0; n -= 1) {
-      if (this.pictures[n][1][name]) return this.pictures[n][1][name];
+    for (let n = placeOf(this.drawings, number, item => item[0]); n >= 0; n -= 1) {
+      if (this.drawings[n][1][name]) return this.drawings[n][1][name];
     }
     return null;
   }
@@ -117,7 +117,7 @@ class Query {
 
 function seriesOf(query) {
   if (query.series?.version === query.version) return query.series;
-  const time = query.column('time'), now = query.column('picture.now'), length = query.length;
+  const time = query.column('time'), now = query.column('charts.now'), length = query.length;
   const isClock = Boolean(time) || Boolean(now?.some(value => value / query.perMs > 3e11));
   const source = time || now;
   const x = new Array(length);
@@ -148,8 +148,8 @@ function seriesOf(query) {
   };
   query.series = {
     version: query.version, x, isClock,
-    measured: query.column('picture.recall'), recall: query.column('recall'), target: query.column('target'),
-    slack: scaled('slack', query.perMs), latency: scaled('picture.latency', query.perMs),
+    measured: query.column('charts.recall'), recall: query.column('recall'), target: query.column('target'),
+    slack: scaled('slack', query.perMs), latency: scaled('charts.latency', query.perMs),
     rows: rate('arrivals'), results: rate('produced'),
     late: query.streams.map(late),
     stored: query.column('stored'), buffered: query.column('buffered'),

@@ -8,11 +8,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.chart_part import chart_part, charts
 from slackwater.engine.factory import engine_for, restore
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.kernels.records import KEY, STREAM, TICK
-from slackwater.metrics.picture import merged, picture, sketch, told
+from slackwater.metrics.charts import ChartPart, aggregate_rows, merge
+from slackwater.metrics.schema import CHARTS
 from slackwater.stats.recent import EDGES, RecentDelays
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
@@ -60,7 +62,7 @@ def engine_of(query, batch):
 
 
 def fed(query, *cuts, **options):
-    """The engine when all has arrived, and all that it told."""
+    """The engine when all has arrived, and its output."""
     batch = batch_of(query, **options)
     engine = engine_of(query, batch)
     output = None
@@ -73,41 +75,39 @@ def fed(query, *cuts, **options):
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_picture_does_not_depend_on_how_the_input_is_cut(name):
+def test_charts_do_not_depend_on_how_the_input_is_cut(name):
     query = QUERIES[name]
     whole, _ = fed(query)
     cut, _ = fed(query, 1, 2, 700, 1_111, 1_999)
-    assert sketch(whole) == sketch(cut)
-    assert picture(whole)["now"] == 7_996
+    assert chart_part(whole) == chart_part(cut)
+    assert charts(whole).now == 7_996
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_picture_is_saved_with_the_engine(name):
+def test_charts_are_saved_with_the_engine(name):
     query = QUERIES[name]
     engine, _ = fed(query)
     schemas = dict(zip(query.names, engine.schemas, strict=True))
-    assert sketch(restore(engine.snapshot(), query, schemas)) == sketch(engine)
+    assert chart_part(restore(engine.snapshot(), query, schemas)) == chart_part(engine)
     batch = batch_of(query)
     first, rest = batch.cut([len(batch.stream) // 2, len(batch.stream)])
     half = engine_of(query, batch)
     half.feed(first)
     again = restore(half.snapshot(), query, schemas)
     again.feed(rest)
-    assert sketch(again) == sketch(engine)
+    assert chart_part(again) == chart_part(engine)
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_picture_is_small_and_has_every_field(name):
+def test_charts_are_small_and_have_every_field(name):
     engine, output = fed(QUERIES[name])
-    drawn = picture(engine, output.table)
-    assert set(drawn) == {
-        "unit", "now", "recall", "leads", "latency", "delays", "curve", "chosen", "harvest", "told",
-    }  # fmt: skip
+    drawn = charts(engine, output.table)._asdict()
+    assert list(drawn) == [metric.name for metric in CHARTS]
     assert len(json.dumps(drawn, allow_nan=False)) < 5_000
 
 
 def test_nothing_has_come_yet():
-    assert picture(engine_of(QUERIES["recall"], batch_of(QUERIES["recall"]))) is None
+    assert charts(engine_of(QUERIES["recall"], batch_of(QUERIES["recall"]))) is None
 
 
 def local_delays(batch, s):
@@ -125,9 +125,9 @@ def by_edges(delays):
 def test_delays_without_a_goal_that_learns_are_sampled_and_few_are_all_in_the_sample(name):
     query = QUERIES[name]
     engine, _ = fed(query)
-    for s, told_delays in enumerate(picture(engine)["delays"].values()):
+    for s, delays_shown in enumerate(charts(engine).delays.values()):
         counts = by_edges(local_delays(batch_of(query), s))
-        assert told_delays == {"edges": EDGES[: len(counts)], "counts": counts}
+        assert delays_shown == {"edges": EDGES[: len(counts)], "counts": counts}
 
 
 def test_delays_of_aggregates_are_those_behind_the_arrival():
@@ -135,17 +135,17 @@ def test_delays_of_aggregates_are_those_behind_the_arrival():
     engine, _ = fed(query)
     rows = batch_of(query).tables[1]
     delays = rows.column("arrival").to_numpy() - rows.column("ts").to_numpy()
-    assert picture(engine)["delays"]["b"]["counts"] == by_edges(delays)
+    assert charts(engine).delays["b"]["counts"] == by_edges(delays)
 
 
 def test_delays_of_a_goal_that_learns_are_those_it_knows():
     engine, _ = fed(QUERIES["recall"])
     known = engine.statistics.delays
-    for s, told_delays in enumerate(picture(engine)["delays"].values()):
-        assert sum(told_delays["counts"]) == known.counts[s] > 1_500
-        assert told_delays["counts"][0] == known.histogram[s, 0]
+    for s, delays_shown in enumerate(charts(engine).delays.values()):
+        assert sum(delays_shown["counts"]) == known.counts[s] > 1_500
+        assert delays_shown["counts"][0] == known.histogram[s, 0]
         upper = np.repeat(np.arange(known.top + 1), known.histogram[s, : known.top + 1])
-        assert told_delays["counts"] == by_edges(upper * known.granularity)
+        assert delays_shown["counts"] == by_edges(upper * known.granularity)
 
 
 def test_a_sample_goes_by_numbers_and_forgets():
@@ -177,23 +177,23 @@ def test_the_recall_is_that_of_the_last_period_of_result_time():
         if t in period
     )  # fmt: skip
     assert lost > 0
-    assert picture(engine)["recall"] == pytest.approx(made / (made + lost), abs=1e-6)
-    assert picture(fed(QUERIES["slack"])[0])["recall"] is None  # without a period
+    assert charts(engine).recall == pytest.approx(made / (made + lost), abs=1e-6)
+    assert charts(fed(QUERIES["slack"])[0]).recall is None  # without a period
 
 
 @pytest.mark.parametrize("name", ["recall", "eqsel", "latency", "quantile"])
 def test_the_curve_rises_and_passes_through_what_was_chosen(name):
     engine, _ = fed(QUERIES[name])
-    drawn = picture(engine)
-    slacks, recalls, latencies = zip(*drawn["curve"], strict=True)
+    drawn = charts(engine)
+    slacks, recalls, latencies = zip(*drawn.curve, strict=True)
     assert slacks[0] == 0
     assert all(a < b for a, b in pairwise(slacks))
     assert all(a <= b for a, b in pairwise(recalls))
     assert recalls[0] < recalls[-1] == 1.0
     assert len(slacks) <= 40
-    assert drawn["chosen"] in drawn["curve"]
-    assert drawn["chosen"][0] == engine.reorder.slack
-    assert drawn["chosen"][2] == drawn["latency"]
+    assert drawn.chosen in drawn.curve
+    assert drawn.chosen[0] == engine.reorder.slack
+    assert drawn.chosen[2] == drawn.latency
     lead = latencies[0]
     assert list(latencies) == [slack + lead for slack in slacks]
 
@@ -201,28 +201,28 @@ def test_the_curve_rises_and_passes_through_what_was_chosen(name):
 def test_a_slack_that_is_set_by_hand_is_on_the_curve_too():
     engine, _ = fed(QUERIES["recall"])
     engine.set_slack(77)
-    drawn = picture(engine)
-    assert drawn["chosen"][0] == 77
-    assert drawn["chosen"] in drawn["curve"]
+    drawn = charts(engine)
+    assert drawn.chosen[0] == 77
+    assert drawn.chosen in drawn.curve
     engine.set_slack(5_000)  # behind the largest delay
-    drawn = picture(engine)
-    assert drawn["chosen"][:2] == [5_000, 1.0]
-    assert drawn["curve"][-1] == drawn["chosen"]
+    drawn = charts(engine)
+    assert drawn.chosen[:2] == [5_000, 1.0]
+    assert drawn.curve[-1] == drawn.chosen
 
 
 def test_a_controller_that_was_mistaken_expects_what_it_has_learnt():
     engine, _ = fed(QUERIES["recall"])
-    modelled = [engine.model.recall(point[0]) for point in sketch(engine)["curve"]]
+    modelled = [engine.model.recall(point[0]) for point in chart_part(engine).curve]
     engine.controller.scale = 2.0
-    for (_, recall), share in zip(sketch(engine)["curve"], modelled, strict=True):
+    for (_, recall), share in zip(chart_part(engine).curve, modelled, strict=True):
         assert recall == pytest.approx(max(0.0, 1 - 2 * (1 - share)), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["slack", "pd", "window", "aggregate"])
-def test_who_has_no_model_draws_no_curve(name):
-    drawn = picture(fed(QUERIES[name])[0])
-    assert drawn["curve"] is None
-    assert drawn["chosen"] is None
+def test_there_is_no_curve_without_a_model(name):
+    drawn = charts(fed(QUERIES[name])[0])
+    assert drawn.curve is None
+    assert drawn.chosen is None
 
 
 def test_leads_and_latency():
@@ -233,15 +233,15 @@ def test_leads_and_latency():
     for name, latency in (("slack", 350.0), ("apart", 0.0)):
         engine = engine_of(QUERIES[name], batch)
         engine.feed(batch)
-        drawn = picture(engine)
-        assert (drawn["leads"], drawn["latency"]) == ({"a": 250, "b": 0}, latency)
+        drawn = charts(engine)
+        assert (drawn.leads, drawn.latency) == ({"a": 250, "b": 0}, latency)
 
 
 def test_harvest_fractions():
     query = QUERIES["shedding"]
     engine, _ = fed(query)
     assert engine.shedder.is_shedding
-    drawn = picture(engine)["harvest"]
+    drawn = charts(engine).harvest
     assert [one["direction"] for one in drawn] == ["a", "b"]
     windows = [one["windows"][0] for one in drawn]
     assert [window["stream"] for window in windows] == ["b", "a"]
@@ -250,11 +250,11 @@ def test_harvest_fractions():
         assert window["fraction"] == pytest.approx(sum(window["basic"]) / 20, abs=1e-4)
     assert sum(window["fraction"] for window in windows) < 2.0
     engine.shedder.open_throttle()
-    assert {f for one in picture(engine)["harvest"] for f in one["windows"][0]["basic"]} == {1.0}
-    assert picture(fed(QUERIES["recall"])[0])["harvest"] is None
+    assert {f for one in charts(engine).harvest for f in one["windows"][0]["basic"]} == {1.0}
+    assert charts(fed(QUERIES["recall"])[0]).harvest is None
 
 
-def test_what_aggregates_tell():
+def test_rows_of_aggregates_are_few_and_short():
     time = pa.timestamp("ms", "UTC")
     query = sw.aggregate(
         sw.Stream("r", "t"), sw.Stream("s", "t"), on="k",
@@ -264,7 +264,7 @@ def test_what_aggregates_tell():
     rows = {"t": pa.array([100, 200, 1_500], time), "k": [1, 1, 1], "v": [1.0, 2.0, float("nan")],
             "g": ["x" * 500, "y", "y"], "arrival": pa.array([100, 1_200, 1_600], time)}  # fmt: skip
     run = query.replay({"r": pa.table(rows), "s": pa.table(rows)}, arrival="arrival")
-    shown = told(query, run.results)
+    shown = aggregate_rows(query, run.results)
     assert [(one["start"], one["exact"]) for one in shown] == list(
         zip([t.as_py().timestamp() * 1000 for t in run.results["window_start"]],
             run.results["exact"].to_pylist(), strict=True)
@@ -276,43 +276,42 @@ def test_what_aggregates_tell():
     assert last["values"]["mean"]["value"] is None  # not a number
     json.dumps(shown, allow_nan=False)
     many = pa.concat_tables([run.results] * 50)
-    assert told(query, many) == told(query, many.slice(many.num_rows - 20))
+    assert aggregate_rows(query, many) == aggregate_rows(query, many.slice(many.num_rows - 20))
 
 
-def test_pictures_of_shards_add_up():
+def test_charts_of_shards_add_up():
     query = QUERIES["recall"]
     engines = [fed(query, rows=rows, longest=longest)[0] for rows, longest in
                ((2_000, 400), (1_500, 80))]  # fmt: skip
-    sketches = [sketch(engine) for engine in engines]
-    both, each = merged(sketches), [merged([one]) for one in sketches]
-    assert both["now"] == each[0]["now"] > each[1]["now"]
+    parts = [chart_part(engine) for engine in engines]
+    both, each = merge(parts), [merge([one]) for one in parts]
+    assert both.now == each[0].now > each[1].now
     for name in "ab":
-        alone = [np.array(one["delays"][name]["counts"]) for one in each]
+        alone = [np.array(one.delays[name]["counts"]) for one in each]
         alone[1] = np.pad(alone[1], (0, len(alone[0]) - len(alone[1])))
-        assert both["delays"][name]["counts"] == sum(alone).tolist()
-    found, true = ([one[what] for one in sketches] for what in ("found", "true"))
-    assert both["recall"] == pytest.approx(sum(found) / sum(true), abs=1e-6)
-    assert both["chosen"] in both["curve"]
-    assert both["chosen"][0] == max(engine.reorder.slack for engine in engines)
-    at_0 = [one["curve"][0][1] for one in each]
-    assert min(at_0) < both["curve"][0][1] < max(at_0)
-    assert both["curve"][0][1] == pytest.approx(np.average(at_0, weights=true), abs=1e-6)
-    assert len(both["curve"]) <= 40
+        assert both.delays[name]["counts"] == sum(alone).tolist()
+    found, true = ([getattr(one, what) for one in parts] for what in ("found", "true"))
+    assert both.recall == pytest.approx(sum(found) / sum(true), abs=1e-6)
+    assert both.chosen in both.curve
+    assert both.chosen[0] == max(engine.reorder.slack for engine in engines)
+    at_0 = [one.curve[0][1] for one in each]
+    assert min(at_0) < both.curve[0][1] < max(at_0)
+    assert both.curve[0][1] == pytest.approx(np.average(at_0, weights=true), abs=1e-6)
+    assert len(both.curve) <= 40
 
 
 def test_of_shards_the_one_that_sheds_most_is_shown_and_rows_follow_each_other():
-    base = {"unit": "ms", "now": 1, "leads": {}, "slack": None, "lead": 0, "found": 0.0,
-            "true": 0.0, "delays": {}}  # fmt: skip
-    one = base | {"throttle": 0.9, "harvest": ["little"], "told": [1, 2]}
-    other = base | {"throttle": 0.3, "harvest": ["much"], "told": list(range(30))}
-    drawn = merged([one, other, base | {"now": None}])
-    assert drawn["harvest"] == ["much"]
-    assert drawn["told"] == list(range(10, 30))
-    assert merged([base])["told"] is None
-    assert merged([]) is None
+    base = ChartPart("ms", 1, leads={}, delays={}, slack=None)
+    one = base._replace(throttle=0.9, harvest=["little"], aggregates=[1, 2])
+    other = base._replace(throttle=0.3, harvest=["much"], aggregates=list(range(30)))
+    drawn = merge([one, other, base._replace(now=None)])
+    assert drawn.harvest == ["much"]
+    assert drawn.aggregates == list(range(10, 30))
+    assert merge([base]).aggregates is None
+    assert merge([]) is None
 
 
 def test_a_stream_that_is_counted_elsewhere_is_left_out():
     engine, _ = fed(QUERIES["slack"])
     assert isinstance(engine, JoinEngine)
-    assert set(sketch(engine, counted=[True, False])["delays"]) == {"a"}
+    assert set(chart_part(engine, counted=[True, False]).delays) == {"a"}

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.replay_lines import lines
 from slackwater.errors import DataError, QueryError
-from slackwater.metrics.progress import lines
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
 JOIN = sw.join(A, B, on="k", goal=sw.Recall(0.9, over="5 s"))
@@ -36,14 +36,14 @@ def tables(query, rows=2_000):
     return made
 
 
-def told(query, every=None, **options):
+def reported(query, every=None, **options):
     return list(lines(query, tables(query), "arrival", every, **options))
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=["join", "window", "aggregate", "shedding"])
 def test_steps_add_up_to_the_replay(query):
     found = []
-    first, *steps, last = told(query, results=found.append)
+    first, *steps, last = reported(query, results=found.append)
     assert (first["event"], last["event"]) == ("started", "terminated")
     assert {step["event"] for step in steps} == {"batch"}
     assert [step["batch"] for step in steps] == list(range(len(steps)))
@@ -68,63 +68,63 @@ def test_a_line_is_small_and_the_same_each_time(query):
     def timeless(line):
         return {name: value for name, value in line.items() if name != "duration_ms"}
 
-    once, again = told(query), told(query)
+    once, again = reported(query), reported(query)
     assert list(map(timeless, once)) == list(map(timeless, again))
     assert max(len(json.dumps(line, allow_nan=False)) for line in once) < 8_192
 
 
-def test_a_start_says_what_was_asked():
-    start = told(JOIN, name="pairs")[0]
+def test_a_start_describes_the_query():
+    start = reported(JOIN, name="pairs")[0]
     assert (start["name"], start["timestamp"]) == ("pairs", None)
-    asked = start["query"]
-    assert asked["goal"]["kind"] == "Recall"
-    assert sw.sql(asked["sql"]).to_dict() == JOIN.to_dict()
-    assert {name: asked[name] for name in ("unit", "streams", "kind", "control")} == {
+    about = start["query"]
+    assert about["goal"]["kind"] == "Recall"
+    assert sw.sql(about["sql"]).to_dict() == JOIN.to_dict()
+    assert {name: about[name] for name in ("unit", "streams", "kind", "control")} == {
         "unit": "ms", "streams": ["a", "b"], "kind": "join", "control": False,
     }  # fmt: skip
-    others = [told(query, commands=list)[0]["query"] for query in (WINDOW, AGGREGATE)]
+    others = [reported(query, commands=list)[0]["query"] for query in (WINDOW, AGGREGATE)]
     assert [(o["kind"], o["control"]) for o in others] == [("window", True), ("aggregate", True)]
 
 
-def test_steps_are_as_long_as_was_asked_but_not_too_many():
-    steps = told(JOIN, "2 s")[1:-2]
+def test_steps_are_as_long_as_requested_but_not_too_many():
+    steps = reported(JOIN, "2 s")[1:-2]
     assert len(steps) == 5  # of 8.4 seconds
-    assert len(told(JOIN, 1)[1:-2]) <= 2_000
+    assert len(reported(JOIN, 1)[1:-2]) <= 2_000
     with pytest.raises(QueryError, match="every must be at least 1 ms, got 0"):
-        told(JOIN, 0)
+        reported(JOIN, 0)
 
 
 def test_no_rows_at_all():
     empty = {name: table.slice(0, 0) for name, table in tables(JOIN).items()}
     _, flush, _ = lines(JOIN, empty, "arrival")
-    assert (flush["rows"], flush["metrics"]["picture"]) == (0, None)
+    assert (flush["rows"], flush["metrics"]["charts"]) == (0, None)
 
 
-def test_commands_are_obeyed_and_told():
+def test_commands_are_obeyed_and_reported():
     given = iter([[], [{"recall": 0.99}], [{"slack": "300 ms"}, {"recall": 7}, {"nonsense": 1}]])
-    steps = told(JOIN, "1 s", commands=lambda: next(given, ()))[1:-1]
+    steps = reported(JOIN, "1 s", commands=lambda: next(given, ()))[1:-1]
     assert [step["metrics"]["commands"] for step in steps[:4]] == [
         [], [{"recall": 0.99}], [{"slack": 300}], [],
     ]  # fmt: skip
     assert [step["metrics"]["target"] for step in steps[:2]] == [0.9, 0.99]
     assert [step["metrics"]["refused_commands"] for step in steps[:4]] == [0, 0, 2, 0]
     assert steps[-1]["metrics"]["target"] == 0.99
-    without = told(JOIN, "1 s")[1:-1]
+    without = reported(JOIN, "1 s")[1:-1]
     assert steps[-1]["metrics"]["lost"] < without[-1]["metrics"]["lost"]
 
 
 def test_a_flush_and_an_end_can_be_commanded():
     given = iter([[{"flush": True}], [{"finished": ["b"]}]])
-    steps = told(JOIN, "2 s", commands=lambda: next(given, ()))[1:-1]
+    steps = reported(JOIN, "2 s", commands=lambda: next(given, ()))[1:-1]
     assert steps[0]["metrics"]["buffered"] == 0
     assert [step["metrics"]["commands"] for step in steps[:2]] == [
         [{"flush": True}], [{"finished": ["b"]}],
     ]  # fmt: skip
 
 
-def test_what_is_told_in_a_step_is_in_its_picture():
-    steps = told(AGGREGATE)[1:-1]
-    rows = [row for step in steps for row in step["metrics"]["picture"]["told"]]
+def test_result_rows_of_a_step_are_in_its_charts():
+    steps = reported(AGGREGATE)[1:-1]
+    rows = [row for step in steps for row in step["metrics"]["charts"]["aggregates"]]
     run = AGGREGATE.replay(tables(AGGREGATE), arrival="arrival").results
     assert [row["start"] for row in rows] == run["window_start"].to_pylist()
     assert [row["values"]["n"]["observed"] for row in rows] == run["n_observed"].to_pylist()
