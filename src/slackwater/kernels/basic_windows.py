@@ -1,6 +1,6 @@
 """The windows piece by piece, as load shedding has them looked at.
 
-A step of a walk is entered, and then asked for its next piece until there is none: a stretch that
+A step of a walk is entered, and then gives its next piece until there is none: a stretch that
 is harvested, a few events of a window that is shredded, all of a window, or what is near enough in
 a sorted basic window of any of them.
 """

@@ -1,9 +1,9 @@
 """The join of a window as products per key, by the cells of the window that the members lie in.
 
-The window is cut into cells of equal length. For each combination of cells, one per stream, is told
-how many results have their members there, and what the values in them add up to. Counts per key
-and cell are multiplied, no result is ever looked at: a key with a million events costs no more than
-one with an event in each cell.
+The window is cut into cells of equal length. For each combination of cells, one per stream, is
+given how many results have their members there, and what the values in them add up to. Counts per
+key and cell are multiplied, no result is ever looked at: a key with a million events costs no more
+than one with an event in each cell.
 """
 
 from __future__ import annotations

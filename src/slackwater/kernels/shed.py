@@ -5,11 +5,11 @@ windows; HARVEST only through the chosen stretches of them; SHRED through shares
 spread evenly over each window, so that what it finds is a fair sample of all results. LEARN and
 SHRED keep statistics; they are for a random sample of events.
 
-The paper shreds the first window and takes the whole of the others. As many comparisons tell more
+The paper shreds the first window and takes the whole of the others. As many comparisons show more
 when they are spread over all steps: a single partial result is not followed so far.
 
-The virtual server: with a budget every comparison takes its time, one event after the other. Who
-finds more than a buffer's worth of work waiting is not let in.
+The virtual server: with a budget every comparison takes its time, one event after the other. An event
+that finds more than a buffer's worth of work waiting is not let in.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CTL_LENGTH = 8
 FIRST_FRACTION = 0  # share of a first window that is shredded
 SAMPLE = 1  # share of events in the sample
 BUFFER = 2  # most work that may wait, in time
-COMPARISON = 3  # what one takes, in time; 0: the server is told from outside
+COMPARISON = 3  # what one takes, in time; 0: load is measured from outside
 FREE_AT = 4  # when the server will have done all it was given
 WORK = 5  # time that it was given in this interval
 WOULD_MAKE = 6  # estimate of what the join would have made while it was shedding
@@ -160,7 +160,7 @@ def charge(now, shed):
 
 @part
 def age(t, s, frame, shed):
-    """Which basic window of `s` an event with time `t` is in, seen from the join's clock."""
+    """Which basic window of `s` an event with time `t` is in, counted from the join's clock."""
     return min((frame.ctl[TIME] - t) // shed.basic[s], shed.n[s] - 1)
 
 
