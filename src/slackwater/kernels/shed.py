@@ -8,8 +8,8 @@ SHRED keep statistics; they are for a random sample of events.
 The paper shreds the first window and takes the whole of the others. As many comparisons show more
 when they are spread over all steps: a single partial result is not followed so far.
 
-The virtual server: with a budget every comparison takes its time, one event after the other. An event
-that finds more than a buffer's worth of work waiting is not let in.
+The virtual server: with a budget every comparison takes its time, one event after the other. An
+event that finds more than a buffer's worth of work waiting is not let in.
 """
 
 from __future__ import annotations
