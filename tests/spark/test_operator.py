@@ -43,6 +43,7 @@ class Cluster:
             for _ in range(shards)
         ]
         self.workers = [ShardCache() for _ in range(workers)]
+        self.worker = self.workers[0]
         self.random = random.Random(seed)
         self.metrics = []
 
@@ -169,6 +170,7 @@ def test_workers_that_swap_shards_keep_no_engine_that_is_behind():
     renamed = [t.rename_columns(["ts", "k", "v", "arr"]) for t in own.values()]
     shards, workers = 2, 3
     cluster = Cluster(query, tuple(t.schema for t in renamed), shards, workers=workers, seed=3)
+    gc.collect()
     before = sum(isinstance(thing, Shard) for thing in gc.get_objects())
     for batch in cut_at(renamed, [20]):
         cluster.run(batch)
@@ -276,12 +278,12 @@ def _flipped(data):
     return data[:-1] + bytes([data[-1] ^ 1])
 
 
-def test_results_of_a_hot_key_come_in_bounded_blobs(monkeypatch):
-    monkeypatch.setattr("slackwater.spark.shard.PIECE", 2**16)
+def test_results_of_a_hot_key_come_in_bounded_blobs():
     rows = {"ts": [1] * 599 + [2], "k": [1] * 600, "v": ["x" * 40] * 600, "arr": range(600)}
     table = pa.table(rows)
     query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k", goal=sw.NoSlack())
-    cluster = Cluster(query, (table.schema, table.schema), 1, flush_at_end=True)
+    options = {"flush_at_end": True, "piece_bytes": 2**16}
+    cluster = Cluster(query, (table.schema, table.schema), 1, **options)
     packed = [
         row
         for s in range(2)

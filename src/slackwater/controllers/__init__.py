@@ -1,1 +1,1 @@
-"""Who sets the slack K: one small controller per goal."""
+"""Controllers choose the slack K: one small controller per goal."""

@@ -1,6 +1,6 @@
 """What every goal gives the engine: a controller that chooses K.
 
-A controller owns no buffers. It is asked at the end of each adaptation interval (event time) with
+A controller owns no buffers. It is called at the end of each adaptation interval (event time) with
 the statistics of the engine and returns the next K.
 """
 
@@ -57,7 +57,7 @@ class Controller(Protocol):
 class Adaptive:
     """What controllers that reconsider K have in common: their clock and resolution, in units.
 
-    They start without slack and, unless they say otherwise, have learnt nothing of their own.
+    They start without slack and, unless they override this, have learnt nothing of their own.
     """
 
     follows_delay = False

@@ -1,6 +1,6 @@
 """How far behind its base the heartbeat should be, so that no more than a share is dropped.
 
-**Ours.** The distance comes from what was seen: how many events of a period each distance would
+**Ours.** The distance comes from what was observed: how many events of a period each distance would
 have dropped, on average and how much that varies. It is the smallest one that should stay within
 the budget even in a bad period: what the ratio allows for all events up to the end of the next
 period, less what was dropped so far. When a period has used up its budget all the same, and in the
@@ -8,7 +8,7 @@ beginning, the distance becomes twice that of the event furthest behind.
 
 **Kim's.** The heartbeat is the recent mean less the largest distance from it, and an offset that
 goes up a step after each period in which more was dropped than the ratio allows so far, and down a
-step otherwise. The paper does not say how long a step is: ours is a fiftieth of the largest
+step otherwise. The paper does not define how long a step is: ours is a fiftieth of the largest
 distance.
 """
 

@@ -1,7 +1,7 @@
-"""`ErrorBound`: how much may be dropped, so that aggregates stay as right as was asked.
+"""`ErrorBound`: how much may be dropped, so that aggregates stay within their error bound.
 
 How wrong a window is without an event depends on the aggregate and on the data, so it is measured:
-the errors of windows that are settled tell whether the share of events that may be dropped has to
+the errors of windows that are settled show whether the share of events that may be dropped has to
 fall, or may rise. `DropController` keeps that share.
 """
 

@@ -11,7 +11,7 @@ from slackwater.query.join import JoinQuery
 
 @dataclass(frozen=True)
 class FixedSlack:
-    """K = `start` for ever, or never less than any delay seen."""
+    """K = `start` for ever, or never less than any delay so far."""
 
     start: int
     follows_delay: bool = False
@@ -21,7 +21,7 @@ class FixedSlack:
         """Nothing has to be learnt."""
 
     def next_slack(self, interval: Interval) -> int:
-        """Never asked: there is no adaptation interval."""
+        """Never called: there is no adaptation interval."""
         return interval.slack
 
     def state(self) -> dict[str, Any]:

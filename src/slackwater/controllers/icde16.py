@@ -19,7 +19,7 @@ What the text leaves open, and what we do:
   time, where its results are missing, not in that in which it came.
 - N_true(L), the same of the last interval: of the last one of these that has any. Without one,
   Γ' = Γ.
-- Γ' below 0 asks for nothing: K = 0.
+- Γ' below 0 needs nothing: K = 0.
 - Alg. 3 stops at the first multiple of g behind MaxD^H, the largest delay in the ADWIN windows; we
   at the first that is not below it: there nothing is late.
 """

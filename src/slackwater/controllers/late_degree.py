@@ -22,7 +22,7 @@ What the text leaves open, and what we do:
   (a late degree upwards). A tuple-count window is as long as its tuples take.
 - A record never decays to 0. What is below a billionth of an event is forgotten, so that K can
   fall again when it follows the largest late degree.
-- `overall`. The Thesis says only that the target is then that of the whole run. We take for the
+- `overall`. The Thesis has only that the target is then that of the whole run. We take for the
   next interval the quality q that makes all results so far and those of the next interval reach
   it together: ``produced + q n >= target (produced + lost + n)``, with n the mean number of true
   results of an interval of the last period. q is at least 0 and at most 1. Losses are counted,

@@ -1,6 +1,6 @@
 """Results in time: the largest K that a latency allows.
 
-Who is waited for is the slowest stream. A result comes out when its slack is over and the slowest
+The join waits for the slowest stream. A result comes out when its slack is over and the slowest
 stream is there too, so its latency is K and the lead of the fastest stream over the slowest: the
 Thesis' Eq. 5.19 with the same K for both streams. The lead is the mean one of the ADWIN windows,
 rounded to g.

@@ -1,7 +1,7 @@
 """The PD controller of the Thesis (6.2.3): K follows the error of the measured quality.
 
 At each boundary, with the error e = target - measured quality: ``K += Kp e + Kd (e - last e)``,
-never below 0 and never above the largest delay seen. It knows nothing of delays; it learns that K
+never below 0 and never above the largest delay so far. It has no model of delays; it learns that K
 was too small by losing results.
 
 The quality is that of the intervals of result time that have become complete since the last
@@ -10,8 +10,8 @@ events have come. While the join is silent none becomes complete, and K stays. W
 that of the whole run so far.
 
 Gains (`goal.gains`) are durations: what an error of 1, and its change by 1, add to K. The Thesis
-tunes them by hand after Ziegler and Nichols, which asks for a gain at which K swings evenly; with
-losses that vary by themselves from second to second there is none to be seen. The recipe here: take
+tunes them by hand after Ziegler and Nichols, which needs a gain at which K swings evenly; with
+losses that vary by themselves from second to second there is none. The recipe here: take
 both gains alike, and the largest with which K does not yet vary (standard deviation) by more than
 half of its mean. Of 50, 200, 500 and 1000 ms on the Thesis' data at a target of 0.95 that is
 200 ms, the default: K varies by 0.33, 0.48, 0.69 and 0.84 of its mean. It is for delays of some
@@ -54,9 +54,9 @@ class PdController(RecallSeeker):
     def next_slack(self, interval: Interval) -> int:
         """One step of the controller."""
         delays = interval.statistics.delays
-        seen = np.flatnonzero(delays.latest.any(axis=0))
-        if len(seen):
-            self._largest = max(self._largest, int(seen[-1]) * delays.granularity)
+        used = np.flatnonzero(delays.latest.any(axis=0))
+        if len(used):
+            self._largest = max(self._largest, int(used[-1]) * delays.granularity)
         quality = self._quality(interval)
         if quality is None:
             return interval.slack

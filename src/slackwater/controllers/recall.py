@@ -1,10 +1,10 @@
-"""The default controller of `Recall`: the model says what K costs, the join says what it did cost.
+"""The default controller of `Recall`: the model predicts what K costs, the join measures it.
 
 Feed-forward: the recall model over the delays of the recent past gives the share of results that
-each K would lose. Feedback: what late events really lost, counted exactly, tells by which factor
+each K would lose. Feedback: what late events really lost, counted exactly, shows by which factor
 the model is wrong for these data, and how much the loss of a period varies around its mean. K is
-the smallest one whose loss stays below 1 - Γ with the wanted confidence. docs/goals.md tells why it
-is built this way.
+the smallest one whose loss stays below 1 - Γ with the wanted confidence. docs/goals.md explains why
+it is built this way.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SCALE_OVER = 2, 60  # periods, and at least intervals, over which losses are co
 _MEMORY = 10, 300  # periods, and at least intervals, over which their variation is learnt
 _BLOCK = 5  # intervals in which losses come together: a hot key, a burst
 _FEWEST = 4  # blocks
-_CLUMPS = 2.0  # losses vary more than a normal distribution says
+_CLUMPS = 2.0  # losses vary more than in a normal distribution
 _BEFORE_CHANGE = 0.5  # how much of the variation before a change of disorder still counts
 _GAIN = 0.5  # how much of what the last period left over, or overspent, the next one gets
 _LEAST = 0.1  # times the allowed loss: what the last period leaves of it, however bad it was
 
 
 class Measured(NamedTuple):
-    """What the join says."""
+    """What the join measured."""
 
     scale: float  # measured by predicted loss
     margin: float  # how far a period may exceed the expected loss, by the square root of that
@@ -90,12 +90,12 @@ class RecallController(RecallSeeker):
         return slack
 
     def _measured(self, results: Results, interval: Interval) -> Measured:
-        """What is known of the losses so far; the model is right until they say otherwise."""
+        """The losses so far; the model counts as right until they contradict it."""
         unknown = Measured(1.0, 0.0, self._loss)
         if interval.join_time == BEFORE:
             return unknown
         until = min(interval.join_time, interval.end - interval.slack - self._settling)
-        since = max(self._begun, until - self._memory)  # losses without any K tell nothing
+        since = max(self._begun, until - self._memory)  # losses without any K mean nothing
         produced, lost, share = results.between(since, until)
         true = produced + lost
         if not true.any():
@@ -156,7 +156,7 @@ class RecallController(RecallSeeker):
         """Go on from `state`."""
         self._begun, self._since = state["begun"], state["since"]
         self._predicted = state["predicted"]
-        self.scale = state.get("scale", 1.0)  # versions before did not tell
+        self.scale = state.get("scale", 1.0)  # older states do not have it
 
 
 def _blocks(row: F64, n: int) -> F64:

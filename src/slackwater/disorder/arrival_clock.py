@@ -1,4 +1,4 @@
-"""The clock of who does not reorder: how far arrival and each stream are, and the largest delay."""
+"""Arrival clock for engines without reordering: last arrival, local times, largest delay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from slackwater.kernels.records import BEFORE, I64
 
 
 class ArrivalClock:
-    """What a stage of an engine tells, without holding anything back."""
+    """The interface of a reordering stage, without holding anything back."""
 
     slack = 0
 
@@ -42,7 +42,7 @@ class ArrivalClock:
         """Events that are held back: none."""
         return np.empty(0, np.int64)
 
-    def buffered_of(self, stream: int) -> int:  # noqa: ARG002  who asks, names a stream
+    def buffered_of(self, stream: int) -> int:  # noqa: ARG002  as other stages
         """The same of one stream."""
         return 0
 
@@ -51,11 +51,11 @@ class ArrivalClock:
         self._finished[stream] = True
 
     def is_finished(self, stream: int) -> bool:
-        """Whether that was said."""
+        """Whether the stream was declared finished."""
         return self._finished[stream]
 
     def is_idle(self, stream: int) -> bool:  # noqa: ARG002
-        """Nobody waits for anybody."""
+        """Never: no stream waits for another."""
         return False
 
     is_awaited = is_idle

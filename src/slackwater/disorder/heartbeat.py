@@ -1,7 +1,8 @@
 """The slack buffer of one stream, emptied by a heartbeat (Kim).
 
 The heartbeat is the largest time so far, minus a distance of 1: the late 3 is still in time, and is
-sorted; the 2 is not, and leaves at once, to be dropped by whoever sees the heartbeat before it.
+sorted; the 2 is not, and leaves at once, to be dropped by the next stage, which gets the heartbeat
+before it.
 
 >>> stage = HeartbeatStage(distance=1)
 >>> [stage.arrive(ts) for ts in (1, 4, 3, 5, 2)]
@@ -72,7 +73,7 @@ class HeartbeatStage:
     heartbeat
         What the base is, and what the distance follows; see `DropRatio`.
     follow
-        What the distance follows: ``"nothing"``, the ``"largest"`` one seen, or ``"twice"`` that.
+        What the distance follows: ``"nothing"``, the ``"largest"`` one so far, or ``"twice"`` that.
     recent
         Over how many events the mean is taken.
     span
@@ -119,7 +120,7 @@ class HeartbeatStage:
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self._changes = np.empty((1, 2), np.int64)
 
-    # ---- what it knows
+    # ---- state
 
     @property
     def slack(self) -> int:
@@ -138,7 +139,7 @@ class HeartbeatStage:
 
     @property
     def max_delay(self) -> int:
-        """The largest delay seen."""
+        """The largest delay so far."""
         return int(self.ctl[kernels.MAX_DELAY])
 
     @property
@@ -174,7 +175,7 @@ class HeartbeatStage:
         return self._rings.contents(0)
 
     def is_idle(self, stream: int) -> bool:  # noqa: ARG002
-        """Never: there is nobody else who waits."""
+        """Never: no other stream waits."""
         return False
 
     is_finished = is_idle
@@ -207,7 +208,7 @@ class HeartbeatStage:
         self.ctl[kernels.BOUNDARY] = NEVER if count is None else count
 
     def finish(self, stream: int) -> None:
-        """Nobody waits for the only stream but itself."""
+        """There is nothing to do: no other stream waits."""
 
     def start(self, n: int) -> None:
         """Have room for what leaves when `n` more arrivals come; forget what left before."""

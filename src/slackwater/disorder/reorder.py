@@ -72,13 +72,13 @@ class Reorder:
         When an event leaves that K does not cover: with the next advance of local time
         (ICDE16), or at once (Thesis Fig. 3.2).
     follow
-        Whether K follows the largest delay seen (Max-K-slack).
+        Whether K follows the largest delay so far (Max-K-slack).
     hold_ties
         Whether events of equal time leave only when the time is complete; tuple-count windows
         need the total order (ts, stream, arrival).
     common_clock
-        Whether this is one of several shards that are told the local times of all streams: ticks
-        move them on, and the Synchronizer goes by them instead of waiting for events of its own.
+        Whether this is one of several shards that get the local times of all streams: ticks move
+        them on, and the Synchronizer goes by them instead of waiting for events of its own.
     idle_after
         A stream whose local time stands still while the largest one moves on by this is idle: the
         Synchronizer does not wait for it, and what K-slack holds of it leaves. None: never.
@@ -127,7 +127,7 @@ class Reorder:
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self.set_slack(slack)
 
-    # ---- what it knows
+    # ---- state
 
     @property
     def slack(self) -> int:
@@ -146,7 +146,7 @@ class Reorder:
 
     @property
     def max_delay(self) -> int:
-        """The largest delay seen."""
+        """The largest delay so far."""
         return int(self.buffers.ctl[kernels.MAX_DELAY])
 
     @property
@@ -164,12 +164,12 @@ class Reorder:
         return self.top > BEFORE and bool(kernels.is_idle(stream, self.buffers))
 
     def is_awaited(self, stream: int) -> bool:
-        """Whether nobody else that is waited for is further behind."""
+        """Whether no other stream that is waited for is further behind."""
         others = [self.local(s) for s in self._streams if not self.is_idle(s)]
         return not others or self.local(stream) <= min(others)
 
     def is_finished(self, stream: int) -> bool:
-        """Whether the stream was said to be finished and has not moved on since."""
+        """Whether the stream was declared finished and has not moved on since."""
         return bool(self.buffers.moved[stream] == kernels.FINISHED)
 
     @property

@@ -1,8 +1,8 @@
 """Which rows can take part: those with a usable time, keys and numbers.
 
-Times are converted and rows checked once, by whoever owns the way in: the pack stage on Spark,
-`recorded` in a replay, the engine for a batch that was not checked before. The result travels with
-the rows (`events.batch.Checked`), and a row that is rejected moves no clock anywhere.
+Times are converted and rows checked once, where they come in: by the pack stage on Spark, by
+`recorded` in a replay, by the engine for a batch that was not checked before. The result travels
+with the rows (`events.batch.Checked`), and a row that is rejected moves no clock anywhere.
 """
 
 from __future__ import annotations

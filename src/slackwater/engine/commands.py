@@ -30,7 +30,6 @@ from typing import Any
 
 from slackwater.engine.base import AnyEngine
 from slackwater.errors import DataError, QueryError
-from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import Recall
 from slackwater.query.units import to_units
@@ -47,27 +46,27 @@ class Command:
 
     @classmethod
     def parse(cls, text: str, query: AnyQuery) -> Command:
-        """The command to `query` that `text` is, or an error that says what is wrong with it."""
+        """The command to `query` that `text` is; an error if it is none."""
         try:
-            said = json.loads(text)
+            payload = json.loads(text)
         except json.JSONDecodeError as error:
             msg = f"a command must be a JSON object, got {text.strip()[:60]!r}"
             raise DataError(msg) from error
-        if not isinstance(said, dict):
+        if not isinstance(payload, dict):
             msg = f"a command must be a JSON object, got {text.strip()[:60]!r}"
             raise DataError(msg)
-        return cls.read(said, query)
+        return cls.read(payload, query)
 
     @classmethod
-    def read(cls, said: dict[str, Any], query: AnyQuery) -> Command:
-        """The same of a command that is no text any more."""
-        _only(said, ("flush", "set", "finished"), "a command")
-        settings = said.get("set", {})
+    def read(cls, payload: dict[str, Any], query: AnyQuery) -> Command:
+        """The same for a command that is parsed already."""
+        _only(payload, ("flush", "set", "finished"), "a command")
+        settings = payload.get("set", {})
         if not isinstance(settings, dict):
             msg = f"set must be a JSON object, got {settings!r}"
             raise DataError(msg)
         _only(settings, ("slack", "recall"), "set")
-        finished = said.get("finished", [])
+        finished = payload.get("finished", [])
         unknown = [name for name in finished if name not in query.names]
         if not isinstance(finished, list) or unknown:
             msg = f"finished must be a list of streams ({', '.join(query.names)}), got {finished!r}"
@@ -76,7 +75,7 @@ class Command:
             slack, recall = _slack(settings, query), _recall(settings, query)
         except QueryError as error:
             raise DataError(str(error)) from error
-        return cls(slack, recall, tuple(finished), said.get("flush") is True)
+        return cls(slack, recall, tuple(finished), payload.get("flush") is True)
 
     def obey(self, engine: AnyEngine) -> None:
         """Let `engine` do what is commanded, but for `flush`, which comes behind the rows."""
@@ -89,20 +88,20 @@ class Command:
             engine.set_goal(replace(goal, target=self.recall))
 
     def as_dict(self) -> dict[str, Any]:
-        """What is commanded, and no more, as plain data.
+        """What is commanded as plain data, without what is not.
 
         >>> Command(slack=0, finished=("a",)).as_dict()
         {'slack': 0, 'finished': ['a']}
         """
-        said: dict[str, Any] = {"slack": self.slack, "recall": self.recall}
-        said |= {"finished": list(self.finished) or None, "flush": self.flush or None}
-        return {name: value for name, value in said.items() if value is not None}
+        plain: dict[str, Any] = {"slack": self.slack, "recall": self.recall}
+        plain |= {"finished": list(self.finished) or None, "flush": self.flush or None}
+        return {name: value for name, value in plain.items() if value is not None}
 
 
 def _slack(settings: dict[str, Any], query: AnyQuery) -> int | None:
     if "slack" not in settings:
         return None
-    if isinstance(query, AggregateQuery):
+    if not query.has_slack:
         msg = f"slack cannot be set where the goal is {query.goal}"
         raise DataError(msg)
     return to_units(settings["slack"], query.unit, "slack")

@@ -55,7 +55,7 @@ class Numbers(Protocol):
 class Intake:
     """Turns the rows of all streams of one query into events.
 
-    Times and rejects are those of the batch; only batches that nobody has checked are checked here.
+    Times and rejects are those of the batch; a batch that was not checked before is checked first.
     """
 
     def __init__(

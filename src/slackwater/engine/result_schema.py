@@ -1,7 +1,7 @@
 """The columns of results: derived here once, in Arrow, for every kind of query.
 
 Engines fill these columns, Spark's schema follows from them, and oracles compare in them. A column
-that has values of a user's column as they are knows its source: Spark keeps the type it has there.
+with unchanged values of a user's column names its source: on Spark it has the type of that column.
 """
 
 from __future__ import annotations

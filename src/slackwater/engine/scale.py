@@ -1,8 +1,8 @@
 """Times in another unit than the query's, as seconds that are taken for milliseconds.
 
-A number has no unit, so nothing is wrong with such times by themselves. Only another clock can
-contradict: an arrival column, or another stream. Where that one reads a date of our days and these
-times are a power of a thousand away from it, the unit is what differs.
+A number has no unit, so such times are not wrong by themselves. Only another clock shows it: an
+arrival column, or another stream. Where that clock has a date between 1990 and 2100 and these times
+are a power of a thousand away from it, the unit is different.
 
 >>> in_unit(1.7e9, 1.7e12, "ms"), in_unit(1.7e15, 1.7e12, "ms"), in_unit(17, 170, "ms")
 ('seconds', 'microseconds', None)
@@ -26,7 +26,7 @@ _NEAR = 0.1  # 1990 and 2100 are further apart, but clocks of one query are not
 
 
 class Clock(NamedTuple):
-    """What tells the time of a stream, and a time that is typical of it."""
+    """A column with times, and a typical one of them."""
 
     name: str
     time: float

@@ -58,7 +58,7 @@ def unpacked_table(section: bytes) -> pa.Table:
 def framed(parts: Sequence[bytes]) -> bytes:
     """Sections of bytes as one, with the version of the format and a checksum.
 
-    What is read back is trusted to make sense, down to kernels that do not look at bounds: so a
+    What is read back is used without further checks, by kernels that do not test bounds: so a
     damaged byte must be found before.
     """
     inside = b"".join(_LENGTH.pack(len(p)) + p for p in parts)

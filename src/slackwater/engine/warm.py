@@ -1,9 +1,9 @@
-"""Compile every kernel once, so that the first query does not wait.
+"""Compile every kernel once, so that the first query does not wait for it.
 
 Run as ``python -m slackwater.engine.warm``.
 
-It runs small queries of each kind; numba keeps what it compiled on disk. Words behind it choose
-some of the kinds: several processes can share the work.
+It runs small queries of each kind; numba keeps what it compiled on disk. Arguments choose some of
+the kinds: several processes can share the work.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ def _shedding() -> None:
 
 def _single() -> None:
     table = pa.table(_ROWS)
-    for asked in _windows():
-        batch, _ = recorded(asked, {"s": table}, None)
-        windows = WindowEngine(asked, {"s": table.schema})
+    for query in _windows():
+        batch, _ = recorded(query, {"s": table}, None)
+        windows = WindowEngine(query, {"s": table.schema})
         windows.feed(batch)
-        windows = WindowEngine.restore(windows.snapshot(), asked, {"s": table.schema})
+        windows = WindowEngine.restore(windows.snapshot(), query, {"s": table.schema})
         windows.flush()
 
 

@@ -96,7 +96,7 @@ class Batch:
 
 
 def as_table(data: Any, stream: str) -> pa.Table:
-    """An Arrow table from an Arrow, pandas or Polars frame (or anything that speaks Arrow)."""
+    """An Arrow table from an Arrow, pandas or Polars frame (or anything with an Arrow stream)."""
     names = [str(name) for name in getattr(data, "column_names", getattr(data, "columns", []))]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:

@@ -1,7 +1,7 @@
 """A 64-bit hash of each row of Arrow columns, whatever their types.
 
 It decides on which shard a key lives and which of two events that arrive together comes first, so
-it must be the same in every process: it looks at values only, never at their layout.
+it must be the same in every process: it depends on values only, never on their layout.
 
 >>> hash_rows([pa.array([1, 2, 1]), pa.array(["x", None, "x"])]).tolist()[::2]
 [3279540960468913120, 3279540960468913120]

@@ -30,8 +30,8 @@ _NARROW = 16  # numbers that an event has anyway, about
 class Log:
     """Arrivals with ``base <= number < end``.
 
-    `keys`, `ints` and `floats` tell how many key columns an event has and how many columns of
-    either kind `where` reads, `vectors` how many components all of its vectors have together.
+    `keys`, `ints` and `floats` are how many key columns an event has and how many columns of
+    either kind `where` reads, `vectors` is how many components all of its vectors have together.
     """
 
     def __init__(self, keys: int = 1, ints: int = 0, floats: int = 0, vectors: int = 0) -> None:

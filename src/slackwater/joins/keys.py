@@ -233,7 +233,7 @@ class _Family(NamedTuple):
 
 
 def _family(types: list[pa.DataType]) -> _Family:
-    """The family in which values of all `types` are comparable, or an error that says why not."""
+    """The family in which values of all `types` are comparable; an error if there is none."""
     types = [t.value_type if pa.types.is_dictionary(t) else t for t in types]
     is_ = pa.types
     if all(is_.is_boolean(t) for t in types):

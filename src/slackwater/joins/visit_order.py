@@ -79,7 +79,7 @@ def build_plan(
     site_of: Callable[[frozenset[int], int], int],
     orders: Sequence[Sequence[int]] | None = None,
 ) -> Plan:
-    """The plan for every starting stream; `site_of` tells which condition a step can apply.
+    """The plan for every starting stream; `site_of` finds the condition that a step can apply.
 
     It is given the streams bound before the step and the stream found in it. `orders` has, for each
     starting stream, the order of the others, where it is not that of `steps_from`.

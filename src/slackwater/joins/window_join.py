@@ -1,7 +1,7 @@
 """The join of one shard: windows, clock and counters behind `process`.
 
-`process` takes what leaves the Synchronizer, in order, and tells what became of each event. Results
-come in bounded pieces, so that a hot key cannot build one huge table.
+`process` takes what leaves the Synchronizer, in order, and reports what became of each event.
+Results come in bounded pieces, so that a hot key cannot build one huge table.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class WindowJoin:
             self.store = self.store._replace(runs=runs)
 
     def process(self, released: Released) -> Generator[Results, None, tuple[Made, Late, Sampled]]:
-        """Join events in this order: yields results, each piece valid until the next is asked for.
+        """Join events in this order: yields results, each piece valid until the next one.
 
         Returns which events made results, which were late, and which stand for others.
         """

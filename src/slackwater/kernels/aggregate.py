@@ -22,8 +22,8 @@ from slackwater.kernels.stacks import (
     place_of,
     put_value,
     take_value,
-    tell_value,
     turn,
+    write_value,
 )
 
 # places in `ctl`, behind OVERFLOW
@@ -158,7 +158,7 @@ def _emit(ts, position, g, slots, groups, ctl, found):
     found.size[n] = ring[g, TAIL] - ring[g, HEAD]
     found.position[n] = position
     for slot in range(slots.op.shape[0]):
-        tell_value(slot, n, g, slots, groups, found)
+        write_value(slot, n, g, slots, groups, found)
     ctl[N_FOUND] = n + 1
 
 

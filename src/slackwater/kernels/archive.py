@@ -2,7 +2,7 @@
 
 `spark-submit --py-files` puts a zip into a new folder for each executor. Numba names its cache by
 the path of the source, so every executor would compile everything once more, and in an archive it
-does not look at ``NUMBA_CACHE_DIR`` at all. Here the folder is named by what the kernels say, all
+ignores ``NUMBA_CACHE_DIR``. Here the folder is named by the source of the kernels, all
 of them: one that calls a changed kernel is compiled anew as well.
 """
 
@@ -21,7 +21,7 @@ from numba.misc.appdirs import AppDirs
 
 
 class ArchiveLocator(_CacheLocator):  # type: ignore[misc]
-    """Tells numba the folder of a kernel; numba calls it by the name in `LOCATOR`."""
+    """Gives numba the folder of a kernel; numba calls it by the name in `LOCATOR`."""
 
     def __init__(self, function: Any, source: bytes, folder: str) -> None:
         self._line = function.__code__.co_firstlineno
@@ -50,7 +50,7 @@ class ArchiveLocator(_CacheLocator):  # type: ignore[misc]
         return sha256(self._source).digest()
 
     def get_disambiguator(self) -> str:
-        """Functions of one name are told apart by their line."""
+        """The line distinguishes functions of one name."""
         return str(self._line)
 
 

@@ -45,7 +45,7 @@ def profile(
 ):
     """Add events that went through the join to `maps`, and to `most` the largest of those in order.
 
-    `window` and `tuples` say what the windows hold: so many time units, so many events. The sums
+    `window` and `tuples` are what the windows hold: so many time units, so many events. The sums
     are those of one event after the other, so that they do not depend on how the events were cut.
     """
     m = window.shape[0]

@@ -2,10 +2,10 @@
 
 The heartbeat h never falls: ``h = base - distance``. An event with ``ts < h`` is dropped, one with
 ``ts <= h`` leaves the buffer, in (ts, number) order. The *base* is the largest time so far, or the
-recent mean of all times. The *distance* is set from outside, or follows what was seen.
+recent mean of all times. The *distance* is set from outside, or follows what was observed.
 
 What leaves is written to `Released`. Between the events stand *marks*, entries without an event
-that tell how far the heartbeat is: before an event that is dropped, and where a window ends.
+that carry the heartbeat: before an event that is dropped, and where a window ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOP = 2  # largest time so far
 SHIFT = 3  # a bucket spans 2**SHIFT time units
 FROM_MEAN = 4  # 1: the base is the recent mean, not the largest time
 FOLLOW = 5  # what the distance follows, if anything
-SLIDE = 6  # windows end at multiples of this; 0: nobody asks for marks
+SLIDE = 6  # windows end at multiples of this; 0: no marks are wanted
 OPEN_END = 7  # 1: such a window does not contain its end
 COUNT = 8  # events so far
 BOUNDARY = 9  # stop behind so many of them
@@ -152,7 +152,7 @@ def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, chang
         place = event - arrivals.base
         t = arrivals.event[place, TS]
         ctl[NOW] = event
-        if arrivals.event[place, KEY] == TICK:  # a tick: others have seen this time elsewhere
+        if arrivals.event[place, KEY] == TICK:  # a tick: this time was reached in another shard
             ctl[TOP] = max(ctl[TOP], t)
             if ctl[FROM_MEAN] == 1 or ctl[COUNT] == 0:
                 continue

@@ -10,7 +10,7 @@ from slackwater.kernels.records import KEY, LINK, NONE, STREAM, TS
 def interleave(size, turns, arrival, at, first_row, rows, arrivals, bad):
     """Append the good rows to `arrivals` behind its first `size`; return (new size, bad rows).
 
-    `turns` says whose row is next; `at` where in `rows` the next row of each stream lies, and
+    `turns` has the stream of each turn; `at` where in `rows` the next row of each stream lies, and
     `first_row` + `at` is its number. Positions of bad turns go to `bad`. Behind the turns of the
     streams come those of their ticks, which have no row of their own, nor a key.
     """

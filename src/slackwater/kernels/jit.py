@@ -6,9 +6,9 @@ together they took the reordering stage from 360 to about 35 ns an event, its Py
 records of arrays are passed by value, so parts are always inlined; and no kernel allocates, so
 reference counting is off.
 
-Numba caches beside the module. Where that folder is read-only (a system-wide install) it falls
-back to the user's cache folder by itself; where neither is writable it would raise at import, so
-caching is then left out: slower to start, never broken. In a zip or wheel `archive` says where.
+Numba caches beside the module. Where that folder is read-only (a system-wide install) it falls back
+to the user's cache folder by itself; where neither is writable it would raise at import, so caching
+is then left out: slower to start, never broken. In a zip or wheel `archive` chooses the folder.
 """
 
 from __future__ import annotations

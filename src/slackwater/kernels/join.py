@@ -1,7 +1,7 @@
 """The m-way sliding window join over what leaves the Synchronizer (ICDE16 Alg. 2).
 
 An event at or past the join's clock is in order: it moves the clock, makes its results and is
-stored. A late event makes none (lines 9, 10), but it is stored, and one probe tells exactly which
+stored. A late event makes none (lines 9, 10), but it is stored, and one probe finds exactly which
 results are lost with it, as long as retention covers its lateness.
 """
 
@@ -145,7 +145,7 @@ def _lengthen_retention(t, frame, plan, store):
 
 @part
 def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
-    """Record a late event and store it as long as somebody may look at it."""
+    """Record a late event and store it as long as others may join it."""
     ctl = frame.ctl
     t = arrivals.event[event - arrivals.base, TS]
     n = ctl[N_LATE]
@@ -171,7 +171,7 @@ def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
 def _fetch(begin, end, released, plan, store):
     """Read what the next events will need: misses of the cache overlap instead of adding up.
 
-    The sum says nothing; it keeps the compiler from leaving the reads out.
+    The sum means nothing; it keeps the compiler from leaving the reads out.
     """
     read = 0
     for i in range(begin, end):

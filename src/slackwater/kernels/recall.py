@@ -1,9 +1,9 @@
 """The recall model of ICDE16 IV-A: which share of the results a slack of K would produce.
 
 All in buckets of g, the granularity of delays, of K and of basic windows (b = g: finer basic
-windows have nothing to tell apart). With running sums of the delay distributions, the recall of one
-K takes a few additions and products; it does not fall with K, so the smallest sufficient K is found
-by bisection.
+windows have nothing to distinguish). With running sums of the delay distributions, the recall of
+one K takes a few additions and products; it does not fall with K, so the smallest sufficient K is
+found by bisection.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def running_sums(histogram, share, fill):
         total = 0
         for d in range(buckets):
             total += histogram[s, d]
-        seen = 0
+        so_far = 0
         fill[s, 0] = 0.0
         for d in range(buckets):
-            seen += histogram[s, d]
-            share[s, d] = seen / total if total > 0 else 1.0
+            so_far += histogram[s, d]
+            share[s, d] = so_far / total if total > 0 else 1.0
             fill[s, d + 1] = fill[s, d] + share[s, d]
 
 

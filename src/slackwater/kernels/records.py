@@ -69,7 +69,7 @@ class Rings(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """What the reordering stage knows of each stream; `ctl` holds its scalars."""
+    """The state of the reordering stage, by stream; `ctl` holds its scalars."""
 
     ctl: I64
     local: I64  # local time
@@ -93,7 +93,7 @@ class Released(NamedTuple):
 class Store(NamedTuple):
     """The windows: for every (key, stream) one run of events sorted by (ts, number).
 
-    Row ``code * width + place`` of `runs` says where the run of one stream of one key lies in
+    Row ``code * width + place`` of `runs` has where the run of one stream of one key lies in
     `entry`. Both arrays begin on a cache line; four runs share one, and so do four entries.
     """
 
@@ -117,7 +117,7 @@ class Plan(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What the join knows about time; `ctl` holds its scalars."""
+    """The clock of the join; `ctl` holds its scalars."""
 
     ctl: I64
     length: I64  # [stream]: members have ``ts >= grid(result time) - length``; NONE: tuple-count
@@ -259,7 +259,7 @@ class Index(NamedTuple):
 
     column: I64  # [stream, MATRIX / ROW]: the column it is sorted by; NONE: not sorted
     linked: I64  # [stream, other]: 1 where a band ties the column `other` is sorted by to it
-    band: I64  # [start, step, PARENT / MATRIX / ROW]: whose value is looked for; NONE: nobody's
+    band: I64  # [start, step, PARENT / MATRIX / ROW]: whose value is looked for; NONE: no one's
     width: F64  # [start, step]: how far off a value may be
     slot: I64  # [stream, slot, GRID / BEGIN / SIZE / FIRST]
     room: I64  # [stream, BEGIN / SIZE / HEAD]: its part of `entry`, and where the next copy goes

@@ -27,14 +27,14 @@ SYNC_TIME = 1  # T_sync of Alg. 1: everything up to here has left the Synchroniz
 SHIFT = 2  # a bucket spans 2**SHIFT time units
 HOLD_TIES = 3  # 1: equal times leave together, in the total order of tuple-count windows
 OVERDUE_NOW = 4  # 1: an overdue event leaves at once (Thesis Fig. 3.2)
-FOLLOW = 5  # 1: K follows the largest delay seen (Max-K-slack)
+FOLLOW = 5  # 1: K follows the largest delay so far (Max-K-slack)
 BOUNDARY = 6  # stop behind the arrival that takes the largest local time to here
 TOP = 7  # largest local time of all streams
 N_OUT = 8  # events in `Released`
 N_CHANGES = 9  # rows in `changes`
 NOW = 10  # the arrival in work
 MAX_DELAY = 11
-COMMON_CLOCK = 12  # 1: ticks tell how far the streams are; nobody waits for events of his own
+COMMON_CLOCK = 12  # 1: ticks carry the local times of the streams; none waits for events of its own
 IDLE_AFTER = 13  # a stream is not waited for when the others moved on by this, it did not
 PASS = 14  # 1: neither K-slack nor Synchronizer, events leave as they come (Thesis Baseline3)
 CTL_LENGTH = 15
@@ -145,10 +145,10 @@ def _synchronize(buffers, rings, arrivals, out):
     The loop of Alg. 1 ends when the slowest stream is used up, that is at the smallest of the
     streams' largest buffered times. A whole release of K-slack enters before this runs, so equal
     times of one release leave side by side. With a common clock a stream need not have an event
-    here: its K-slack tells how far it is.
+    here: its K-slack has its local time.
     """
     m = buffers.local.shape[0]
-    bound = buffers.ctl[TOP]  # when nobody is waited for; else somebody's time, which is not later
+    bound = buffers.ctl[TOP]  # if no stream is waited for; else the time of one, not later
     for s in range(m):
         if is_idle(s, buffers):
             continue
@@ -263,7 +263,7 @@ def _move_on(t, s, buffers):
     if ctl[TOP] == BEFORE:
         for other in range(buffers.local.shape[0]):
             if buffers.moved[other] != FINISHED:
-                buffers.moved[other] = t  # nobody has been silent yet
+                buffers.moved[other] = t  # none has been silent yet
     ctl[TOP] = max(ctl[TOP], t)
     buffers.moved[s] = ctl[TOP]
 

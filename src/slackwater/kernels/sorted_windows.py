@@ -70,7 +70,7 @@ def _sort(begin, n, index):
 
 @part
 def _allocate(s, n, index):
-    """Room for `n` events; who is there now, loses it. NONE: there is not so much."""
+    """Room for `n` events, taken from what is there now. NONE: there is not so much."""
     if n > index.room[s, ROOM_SIZE]:
         return NONE
     if index.room[s, HEAD] + n > index.room[s, ROOM_SIZE]:

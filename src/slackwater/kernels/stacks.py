@@ -1,7 +1,7 @@
 """Aggregates of one group's window as two stacks, slot by slot.
 
 Counts and sums of integers run along, exact. What cannot be taken back (smallest, largest, sums of
-floats, moments) is kept twice: the front stack knows the aggregate from each of its events to its
+floats, moments) is kept twice: the front stack has the aggregate from each of its events to its
 end, the back one that of all its events. When the front is used up, the back becomes the front:
 each event is moved once, and no float is ever subtracted.
 
@@ -210,7 +210,7 @@ def turn(slot, g, slots, groups, arrivals):
 
 
 @part
-def tell_value(slot, n, g, slots, groups, found):
+def write_value(slot, n, g, slots, groups, found):
     """Write the aggregate of both stacks to the result `n`, whose size is known."""
     op = slots.op[slot]
     row = slots.row[slot]

@@ -1,4 +1,4 @@
-"""What one pass over arrivals tells about the disorder of their streams."""
+"""Disorder of streams, measured in one pass over their arrivals."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def observe(at, end, granularity, finest, arrivals, local, signal, histogram, ta
             histogram[s, 0] += 1
             continue
         histogram[s, delay_bucket(delay, granularity, histogram.shape[1])] += 1
-        seen = signal[delay_bucket(delay, finest, signal.shape[0])]
-        tally[s, SIGNAL] += seen
-        tally[s, SQUARES] += seen * seen
+        value = signal[delay_bucket(delay, finest, signal.shape[0])]
+        tally[s, SIGNAL] += value
+        tally[s, SQUARES] += value * value
 
 
 FEWEST = 5.0  # numbers on each side of a cut

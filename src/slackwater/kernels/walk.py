@@ -97,11 +97,11 @@ def walk(
 ):  # fmt: skip
     """Go through the results of `event`, adding to its counts; return why the walk ended.
 
-    `mode` tells which of them, under load shedding.
+    `mode` selects them under load shedding.
 
     A late event's results are lost, except those at the join's own time under
     ``late_probe="window-end"``. With `emit`, what is made is written to `results`, and what is
-    lost too when the query asks for it (`LATE` = 2).
+    lost too if the query wants them (`LATE` = 2).
     """
     ctl = frame.ctl
     last = plan.stream.shape[1] - 1

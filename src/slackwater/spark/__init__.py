@@ -1,7 +1,7 @@
 """Slackwater on Spark: pack, exchange, operator, unpack. Decode, delegate, encode.
 
-`session` starts a local Spark with the right settings, `MetricsLog` logs what queries tell,
-`check_checkpoint` finds out whether entries of a checkpoint are gone.
+`session` starts a local Spark with the right settings, `MetricsLog` logs the metrics of
+queries, `check_checkpoint` finds out whether entries of a checkpoint are gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["MetricsLog", "check_checkpoint", "session"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `MetricsLog` when it is asked for: workers come through here too."""
+    """Import `MetricsLog` on first use: workers import this package too."""
     if name == "MetricsLog":
         from slackwater.spark.listener import MetricsLog  # noqa: PLC0415
 

@@ -1,9 +1,9 @@
 """Whether the logs of a checkpoint hang together, before Spark goes on from their last entries.
 
-If the plan of the micro-batch at work is gone, Spark passes over its files: results are lost, and
-nobody is told. If another plan is gone it blames another query, and if a note of a file source is,
-it says that some batch does not exist. A note that was cut off may name no file, which is then read
-again. Hadoop keeps checksums beside local files, but they are not looked at when logs are read.
+If the plan of the micro-batch at work is missing, Spark skips its files: results are lost without
+an error. If another plan is missing, Spark reports another query, and if a note of a file source
+is, that some batch does not exist. A note that was cut off may name no file, which is then read
+again. Hadoop keeps checksums beside local files, but Spark does not check them when it reads logs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _PIECE = 512  # bytes that have a checksum
 def check_checkpoint(path: str | Path) -> None:
     """Raise a `SnapshotError` if an entry of a checkpoint's logs is gone or damaged.
 
-    Call it before a query is started; ``slackwater run`` does. Spark may pass over that, and lose
-    or double results. Only local file systems are looked at; state is checked when it is read.
+    Call it before a query is started; ``slackwater run`` does. Spark may skip such an entry, and
+    lose or double results. Only local file systems are checked; state is checked when it is read.
 
     Parameters
     ----------
@@ -85,10 +85,10 @@ def _noted(plan: Path) -> list[int]:
     """How far the plan goes in the notes of each source; -1: there are none."""
     try:
         _, _, *offsets = plan.read_text(encoding="utf-8").splitlines()
-        said = [json.loads(offset) if offset != "-" else None for offset in offsets]
-    except (OSError, ValueError):  # Spark will say so
+        notes = [json.loads(offset) if offset != "-" else None for offset in offsets]
+    except (OSError, ValueError):  # Spark reports it
         return []
-    return [offset.get("logOffset", -1) if isinstance(offset, dict) else -1 for offset in said]
+    return [offset.get("logOffset", -1) if isinstance(offset, dict) else -1 for offset in notes]
 
 
 def _refuse(path: Path, why: str) -> None:

@@ -2,7 +2,8 @@
 
 Spark forks its Python workers from a daemon. A plain one makes each of them import numba and load
 the kernels anew, about a second of CPU each, all of it in the first micro-batch. Other kernels are
-loaded by the queries that need them: who does not shed should not wait until that is compiled.
+loaded by the queries that need them: a query that does not shed should not wait until that is
+compiled.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Behind the shards: their tallies of a window are added up in one place, and compensated there.
 
-All shards have the same clock, so what they have to say about an instant comes in the same
-micro-batch. Rejects and metrics pass through.
+All shards have the same clock, so their tallies of an instant come in the same micro-batch. Rejects
+and metrics pass through.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -26,17 +26,17 @@ from slackwater.spark.blobs import METRICS, PARTIALS, RESULTS, Blob, blob_frame,
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import PRODUCED, with_aggregates
 
-Place = tuple[int, bool, int]  # instant, told and not closed, start
+Place = tuple[int, bool, int]  # instant, early and not closed, start
 
 
 def partials_bytes(job: Job, partials: Sequence[Partial]) -> bytes:
-    """What a shard has to say."""
+    """The tallies of a shard."""
     _, _, codec = _parts(job)
     return to_ipc(
         pa.table(
             {
                 "instant": [partial.instant for partial in partials],
-                "is_told": [not partial.is_closed for partial in partials],
+                "is_early": [not partial.is_closed for partial in partials],
                 "start": [partial.start for partial in partials],
                 "tally": [json.dumps(codec.encode(partial.tally)) for partial in partials],
             }
@@ -64,16 +64,16 @@ class Gathered:
                 metrics.append((bytes(row["data"]), [int(number) for number in row["numbers"]]))
             else:
                 yield int(row["kind"]), bytes(row["data"]), None
-        told = []
+        found = []
         for place in sorted(by_place):
-            _, is_told, start = place
+            _, is_early, start = place
             tally = self._added_up(by_place[place])
-            say = self._compensator.report_early if is_told else self._compensator.close
-            told += say(start, tally)
-        self._produced += len(told)
+            compensate = self._compensator.report_early if is_early else self._compensator.close
+            found += compensate(start, tally)
+        self._produced += len(found)
         schema = result_schema(self._query, self._job.schema_of)
-        table = rows_table(told, self._query, schema)
-        if told:
+        table = rows_table(found, self._query, schema)
+        if found:
             yield RESULTS, to_ipc(table), None
         for number, (charts, numbers) in enumerate(metrics):
             numbers[PRODUCED] = self._produced if number == 0 else 0
@@ -87,21 +87,21 @@ class Gathered:
         return added_up([self._codec.decode(json.loads(text)) for text in sorted(texts)])
 
     def save(self) -> bytes:
-        """All it knows."""
-        said = {"compensator": self._compensator.state(), "produced": self._produced}
+        """The state."""
+        state = {"compensator": self._compensator.state(), "produced": self._produced}
         about = json.dumps(self._job.fingerprint, sort_keys=True)
-        return framed([about.encode(), json.dumps(said, sort_keys=True).encode()])
+        return framed([about.encode(), json.dumps(state, sort_keys=True).encode()])
 
     def restore(self, data: bytes) -> None:
-        """Go on from there."""
-        about, said = map(json.loads, sections(data))
+        """Continue from a saved state."""
+        about, state = map(json.loads, sections(data))
         check_same(about, self._job.fingerprint, "the checkpoint")
-        self._compensator.resume(said["compensator"])
-        self._produced = said["produced"]
+        self._compensator.resume(state["compensator"])
+        self._produced = state["produced"]
 
 
 class Gathering:
-    """The same on Spark: what is known is a value."""
+    """The same on Spark: the state is a value."""
 
     def __init__(self, job: Job, state: Any) -> None:
         self._job, self._state = job, state
@@ -124,13 +124,13 @@ def gather_batch(job: Job, rows: Iterable[dict[str, Any]]) -> Iterator[Blob]:
 
 def _read(data: bytes, by_place: dict[Place, list[str]]) -> None:
     table = from_ipc(data)
-    columns = [table.column(name).to_pylist() for name in ("instant", "is_told", "start", "tally")]
-    for instant, is_told, start, tally in zip(*columns, strict=True):
-        by_place.setdefault((instant, is_told, start), []).append(tally)
+    columns = [table.column(name).to_pylist() for name in ("instant", "is_early", "start", "tally")]
+    for instant, is_early, start, tally in zip(*columns, strict=True):
+        by_place.setdefault((instant, is_early, start), []).append(tally)
 
 
 def _parts(job: Job) -> tuple[AggregateQuery, Values, TallyCodec]:
-    """What a compensator is made of."""
-    assert isinstance(job.query, AggregateQuery)
-    values = Values(job.query, job.schemas)
-    return job.query, values, codec_for(job.query, job.schemas, values)
+    """The parts of a compensator."""
+    query = cast(AggregateQuery, job.query)  # only these are gathered, see `Job.is_gathered`
+    values = Values(query, job.schemas)
+    return query, values, codec_for(query, job.schemas, values)

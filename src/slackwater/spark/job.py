@@ -14,6 +14,7 @@ from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import I64
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.fingerprint import MAY_CHANGE, fingerprint
+from slackwater.spark.blobs import PIECE
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
 
 
@@ -31,6 +32,7 @@ class Job:
     flush_at_end: bool = False  # of a stream
     rejects: bool = False
     keep: bool = True  # engines alive between micro-batches
+    piece_bytes: int = PIECE  # of results, before they are handed on
 
     @cached_property
     def shard_keys(self) -> list[int]:

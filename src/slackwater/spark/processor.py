@@ -1,8 +1,9 @@
-"""The operator behind the shuffle as Spark knows it; what it does is in `operator`.
+"""The operator behind the shuffle as Spark calls it; its work is in `operator`.
 
-When a query starts, Spark makes a Python process beside the driver only to ask which state there
-will be. So this module and a pickled processor are light: neither imports numba. That process does
-not get what `spark-submit --py-files` brings, so the classes themselves travel with the processor.
+When a query starts, Spark makes a Python process beside the driver only to find out which state
+there will be. So this module and a pickled processor are light: neither imports numba. That process
+does not get what `spark-submit --py-files` brings, so the classes themselves travel with the
+processor.
 """
 
 from __future__ import annotations

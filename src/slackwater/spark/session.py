@@ -1,4 +1,4 @@
-"""A local Spark session with everything that Slackwater needs; users may bring their own."""
+"""A local Spark session with the settings that Slackwater needs; users may bring their own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def session(
     Parameters
     ----------
     name
-        What Spark calls it.
+        The name of the application.
     cores
         How many cores it uses, and into how many partitions it shuffles; by default all.
     settings
@@ -73,7 +73,7 @@ def session(
 
 def _start_workers(spark: SparkSession) -> None:
     """Let Spark start its Python daemon while the query is still being made."""
-    with suppress(Exception):  # whatever it is, the query will say so
+    with suppress(Exception):  # the query itself will report the error
         spark.range(1, numPartitions=1).mapInArrow(_same, "id long").collect()
 
 
@@ -82,9 +82,9 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def cores_of(spark: SparkSession) -> int | None:
-    """How many tasks can run at once; None: nobody says.
+    """How many tasks can run at once; None: it is not known.
 
-    Of a cluster nobody can say it yet: executors come after the driver, and Spark then tells 2.
+    Of a cluster it is not known yet: executors start after the driver, and Spark then reports 2.
     """
     master = str(spark.conf.get("spark.master", ""))
     if not re.match(r"local(\[|$)", master):
@@ -94,5 +94,5 @@ def cores_of(spark: SparkSession) -> int | None:
         return int(threads[1])
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001  a Spark Connect client has no context, and says so in its way
+    except Exception:  # noqa: BLE001  a Spark Connect client has no context; what it raises varies
         return None

@@ -22,7 +22,6 @@ from slackwater.engine.snapshot import Archive, Saved, restore_archive
 from slackwater.engine.snapshot_format import Chunk, framed, sections
 from slackwater.kernels.records import BEFORE
 from slackwater.query.fingerprint import check_same
-from slackwater.spark.blobs import PIECE
 from slackwater.spark.job import Job
 from slackwater.spark.order import in_order
 from slackwater.spark.parts import Part
@@ -85,7 +84,7 @@ class Shard:
         self.notes.behind = [n + m for n, m in zip(self.notes.behind, behind, strict=True)]
         first = [rows.end for rows in engine.rows]
         with LoadMeter(engine):  # the time that the reader of the results takes is part of the load
-            for output in engine.feed_in_pieces(batch, PIECE):
+            for output in engine.feed_in_pieces(batch, self.job.piece_bytes):
                 latest = _newest(engine.latest_rows(output), latest)
                 yield output
                 yield from self._rejects(output, batch.tables, first)
@@ -99,7 +98,7 @@ class Shard:
     def flush(self) -> Pieces:
         """End of input: let everything out."""
         latest = None
-        for output in self.engine.flush_in_pieces(PIECE):
+        for output in self.engine.flush_in_pieces(self.job.piece_bytes):
             latest = _newest(self.engine.latest_rows(output), latest)
             yield output
         return latest

@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
 
 
 class Adwin:
-    """The window; `merge` says what the payload of two chunks is together.
+    """The window; `merge` makes one payload of those of two chunks.
 
     `rows` has the buckets by size, smallest size first, and within a size the newest last; a bucket
     of row r is made of 2**r chunks.

@@ -5,7 +5,7 @@ How far back the past reaches is up to one ADWIN window per stream (ICDE16 IV-A)
 event with a huge delay is no change.
 
 To ADWIN every event is a sample of its own. Delays are not that: in a burst all are long. A
-*steady* window takes the mean of an interval as one sample, so that bursts do not cut it, and asks
+*steady* window takes the mean of an interval as one sample, so that bursts do not cut it, and needs
 `Novelty` for changes that cannot wait.
 """
 
@@ -52,7 +52,7 @@ class Delays:
         self._end = BEFORE  # of the last interval
         self.changed = BEFORE  # when the last change was noticed
         self.granularity = granularity  # of delays, in units; grows when delays do
-        self.finest = granularity  # as it was asked for
+        self.finest = granularity  # as configured
         self.top = 0  # no bucket beyond this has been used
         self.every = every  # length of an adaptation interval
         self._local = np.full(m, BEFORE)
@@ -67,7 +67,7 @@ class Delays:
     def arrive(self, begin: int, end: int, max_delay: int, arrivals: Arrivals) -> None:
         """Take in the arrivals ``begin <= number < end``.
 
-        Their delays are in the log; `max_delay` is the largest that was ever seen.
+        Their delays are in the log; `max_delay` is the largest so far.
         """
         while max_delay > self.granularity * (BUCKETS - 1):
             self._widen()
@@ -126,8 +126,8 @@ class Delays:
     @property
     def largest(self) -> int:
         """The largest delay in the windows, in buckets."""
-        seen = np.flatnonzero(self.histogram[:, : self.top + 1].any(axis=0))
-        return int(seen[-1]) if len(seen) else 0
+        used = np.flatnonzero(self.histogram[:, : self.top + 1].any(axis=0))
+        return int(used[-1]) if len(used) else 0
 
     def rates(self) -> F64:
         """Events per unit of time."""

@@ -1,6 +1,6 @@
 """Whether the disorder of a stream is now unlike anything it was of late.
 
-ADWIN needs many intervals to be sure of a change, and takes every burst for one. This asks another
+ADWIN needs many intervals to be sure of a change, and takes every burst for one. This tests another
 question: is the mean of the last few intervals outside the range of all such means before, by half
 of that range? Bursts that come and go widen the range and are no news. A step is, after two
 intervals if things got worse (after one if they got much worse), after five if they got better.

@@ -2,10 +2,10 @@
 
 For each coarse delay d of the events that were joined in the last interval: the combinations that
 they met (M-cross) and the results that they made (M-join). A late event is not joined; the paper
-takes for it the largest numbers of any event in order "in the last adaptation interval". We say:
+takes for it the largest numbers of any event in order "in the last adaptation interval". Ours:
 in the interval in which it is late; where that has no event in order, in the last one that had.
 
-An interval in which no event in order met any other (the join is silent after K has grown) tells
+An interval in which no event in order met any other (the join is silent after K has grown) shows
 nothing; the maps of the one before it stay.
 """
 
