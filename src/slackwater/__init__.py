@@ -13,7 +13,9 @@ from slackwater.errors import (
     SnapshotError,
     SparkError,
 )
+from slackwater.query import functions
 from slackwater.query.aggregate import AggregateQuery, Sliding, Tumbling
+from slackwater.query.expression import col
 from slackwater.query.functions import Aggregate, avg, count, first, last, stddev
 from slackwater.query.functions import largest as max  # noqa: A004  as SQL calls them
 from slackwater.query.functions import smallest as min  # noqa: A004
@@ -67,8 +69,10 @@ __all__ = [
     "Tuples",
     "WindowQuery",
     "avg",
+    "col",
     "count",
     "first",
+    "functions",
     "join",
     "last",
     "max",

@@ -1,4 +1,4 @@
-"""Aggregate functions over the events of a window, as users write them.
+"""Functions as users write them: aggregates over the events of a window, and those of expressions.
 
 >>> avg("serviceTime")
 Aggregate(function='avg', column='serviceTime')
@@ -12,6 +12,53 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from slackwater.errors import QueryError
+from slackwater.query.expression.functions import (
+    atan2,
+    ceil,
+    cos,
+    cosine,
+    dist,
+    dot,
+    exp,
+    floor,
+    greatest,
+    hypot,
+    l2,
+    least,
+    log,
+    sin,
+    sqrt,
+    tan,
+)
+
+__all__ = [
+    "Aggregate",
+    "Function",
+    "atan2",
+    "avg",
+    "ceil",
+    "cos",
+    "cosine",
+    "count",
+    "dist",
+    "dot",
+    "exp",
+    "first",
+    "floor",
+    "greatest",
+    "hypot",
+    "l2",
+    "largest",
+    "last",
+    "least",
+    "log",
+    "sin",
+    "smallest",
+    "sqrt",
+    "stddev",
+    "tan",
+    "total",
+]
 
 Function = Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last"]
 

@@ -17,7 +17,7 @@ from dataclasses import InitVar, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from slackwater.errors import QueryError
-from slackwater.query.expression import Expression
+from slackwater.query.expression import Condition, Expression, canonical
 from slackwater.query.goals import (
     GOALS,
     Deadline,
@@ -46,8 +46,8 @@ Bounds = Literal["[]", "(]", "[)"]
 Late = Literal["count", "emit", "drop"]
 LateProbe = Literal["none", "window-end"]
 Overdue = Literal["advance", "now"]
-Select = Literal["*", "count"] | Mapping[str, str] | tuple[tuple[str, str], ...]
-Where = str | Callable[..., bool] | None
+Select = Literal["*", "count"] | Mapping[str, str | Expression] | tuple[tuple[str, str], ...]
+Where = str | Expression | Callable[..., bool] | None  # an Expression becomes its text
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _TUPLES = re.compile(r"\s*(\d+)\s*(?:tuples?|rows?)\s*", re.IGNORECASE)
@@ -155,6 +155,8 @@ class JoinQuery:
         check_streams(self.streams)
         if self.select not in ("*", "count"):
             object.__setattr__(self, "select", self._listed())
+        if isinstance(self.where, str | Expression):
+            object.__setattr__(self, "where", canonical(self.where, "where"))
         for option, allowed in _CHOICES.items():
             if getattr(self, option) not in allowed:
                 listed = ", ".join(map(repr, allowed))
@@ -178,20 +180,26 @@ class JoinQuery:
             listed = tuple((name, text) for name, text in dict(select).items())
         except (TypeError, ValueError):
             listed = ()
-        if not listed or not all(isinstance(text, str) for pair in listed for text in pair):
+        if not all(isinstance(n, str) and isinstance(e, str | Expression) for n, e in listed):
+            listed = ()
+        if not listed:
             msg = (
                 "select must be '*', 'count', columns by name like {'spread': 'a.px - b.px'}, or "
                 f"aggregates by name, got {select!r}"
             )
             raise QueryError(msg)
-        for name, text in listed:
-            if text.endswith(".*") and text.removesuffix(".*") in self.names:
-                continue
-            if not name:
-                msg = f"a column of results needs a name, got {name!r} for {text}"
-                raise QueryError(msg)
-            self._parsed(text, "select")
-        return listed
+        return tuple((name, self._selected(name, given)) for name, given in listed)
+
+    def _selected(self, name: str, given: str | Expression) -> str:
+        """The canonical text of a selected column."""
+        if isinstance(given, str) and given.endswith(".*") and given[:-2] in self.names:
+            return given
+        if not name:
+            msg = f"a column of results needs a name, got {name!r} for {given}"
+            raise QueryError(msg)
+        text = canonical(given, "select")
+        self._parsed(text, "select")
+        return text
 
     @property
     def listed(self) -> tuple[tuple[str, str], ...]:
@@ -310,8 +318,8 @@ class JoinQuery:
         return keys_of(self.on, self.names)
 
     @property
-    def condition(self) -> Expression | None:
-        """The parsed `where`, if it is text."""
+    def condition(self) -> Condition | None:
+        """The parsed `where`, if it is no function."""
         where: Any = self.where  # users may err
         if where is None or callable(where):
             return None
@@ -320,12 +328,12 @@ class JoinQuery:
             raise QueryError(msg)
         return self._parsed(where, "where")
 
-    def _parsed(self, text: str, what: str) -> Expression:
-        parsed = Expression.parse(text, what)
-        for stream, column in sorted(parsed.columns):
-            if stream not in self.names:
+    def _parsed(self, text: str, what: str) -> Condition:
+        parsed = Condition.parse(text, what)
+        for column in sorted(parsed.columns):
+            if column.stream not in self.names:
                 msg = (
-                    f"{what} names an unknown stream in {stream}.{column}; "
+                    f"{what} names an unknown stream in {column}; "
                     f"streams are {', '.join(self.names)}"
                 )
                 raise QueryError(msg)

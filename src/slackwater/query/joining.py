@@ -15,6 +15,7 @@ from typing import Any, overload
 
 from slackwater.errors import QueryError
 from slackwater.query.aggregate import AggregateQuery, Compensation, Sliding, Tumbling
+from slackwater.query.expression import Expression
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal
 from slackwater.query.join import Bounds, JoinQuery, Late, LateProbe, Overdue, Select, Stream, Where
@@ -77,9 +78,10 @@ def join(
         (``["symbol", "venue"]``), or equalities that form an acyclic graph
         (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
     where
-        A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
-        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled. As text it may
-        compare vectors too, columns of lists: ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
+        A condition over numeric columns, ``"abs(a.px - b.px) < 1"`` or the same built with `col`,
+        or a function that takes one record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it
+        is compiled. Text and `col` may compare vectors too, columns of lists:
+        ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
     goal
         What is asked for, and so who sets the slack K: `Recall`, `Latency`, `InputQuantile`,
         `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack` (default).
@@ -137,7 +139,7 @@ def join(
 
 
 def _names_columns(select: Mapping[str, Any]) -> bool:
-    return any(isinstance(what, str) for what in select.values())
+    return any(isinstance(what, str | Expression) for what in select.values())
 
 
 def _known(options: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
