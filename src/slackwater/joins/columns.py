@@ -258,7 +258,8 @@ def _length(function: str, column: Column, stream: Stream, schema: pa.Schema) ->
     if declared is None:
         msg = (
             f"where: {function} must know how long its vectors are; {column} of type {kind} may "
-            f"have any length: give Stream({stream.name!r}, ..., vectors={{{column.name!r}: length}})"
+            f"have any length: give Stream({stream.name!r}, ..., "
+            f"vectors={{{column.name!r}: length}})"
         )
         raise QueryError(msg)
     if known not in (None, declared):

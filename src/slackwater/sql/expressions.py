@@ -38,6 +38,7 @@ _SPELLED = {"GREATEST": "max", "LEAST": "min", "LN": "log", "CEILING": "ceil"}
 _COMPARED = {"EQ": "==", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _COMPUTED = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "//", "Mod": "%"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
+_NO_COLUMNS = ("NOT", "SELECT")  # of all keywords, those that sqlglot takes for no name after a dot
 
 
 # ---- from SQL
@@ -214,8 +215,8 @@ def _written(node: Node) -> tuple[str, int]:
     """The text, and how tightly its outermost operator binds."""
     match node:
         case Column(stream, name):
-            plain = name if _PLAIN_NAME.fullmatch(name) else identifier(name)
-            return f"{identifier(stream)}.{plain}", _ATOM
+            is_plain = _PLAIN_NAME.fullmatch(name) and name.upper() not in _NO_COLUMNS
+            return f"{identifier(stream)}.{name if is_plain else identifier(name)}", _ATOM
         case Literal(bool(value)):
             return str(value).upper(), _ATOM
         case Literal(value):

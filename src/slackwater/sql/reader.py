@@ -265,9 +265,7 @@ class Reader:
         named: list[tuple[str | None, str, exp.Expr]] = []
         for item in items:
             named += self._item(item)
-        plain = Counter(
-            name or _last(text) for name, text, _ in named if not text.endswith(".*")
-        )
+        plain = Counter(name or _last(text) for name, text, _ in named if not text.endswith(".*"))
         select: dict[str, str] = {}
         for name, text, node in named:
             column = name or self._named(text, plain, node)

@@ -22,7 +22,7 @@ def sqrt(x: Operand) -> Expression:
 
 
 def exp(x: Operand) -> Expression:
-    """e to the power of `x`."""
+    """The number e to the power of `x`."""
     return _call("exp", x)
 
 

@@ -105,7 +105,7 @@ class Not:
 
 @dataclass(frozen=True)
 class And:
-    """False if an operand is, else null if one is, else true; operands that are `And` are merged."""
+    """False if an operand is, else null if one is, else true; an `And` in it is merged."""
 
     operands: tuple[Node, ...]
 
@@ -115,7 +115,7 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
-    """True if an operand is, else null if one is, else false; operands that are `Or` are merged."""
+    """True if an operand is, else null if one is, else false; an `Or` in it is merged."""
 
     operands: tuple[Node, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -49,9 +50,9 @@ def _comparison(operator: str) -> Callable[[Expression, Any], Any]:
 class Expression:
     """A condition or a column of results, built from `col` with Python's operators.
 
-    ``+ - * / // % **``, comparisons and `abs` are those of numbers; ``& | ~`` are and, or, not. They
-    bind tighter than comparisons: ``(col("a.x") > 0) & (col("b.x") > 0)``. Other functions are in
-    `sw.functions`.
+    ``+ - * / // % **``, comparisons and `abs` are those of numbers; ``& | ~`` are and, or, not.
+    These bind tighter than comparisons: ``(col("a.x") > 0) & (col("b.x") > 0)``. Other functions
+    are in `sw.functions`.
 
     Examples
     --------
@@ -175,9 +176,11 @@ def node_of(operand: Any) -> Node:
     if isinstance(operand, Expression):
         return operand.tree
     value = operand.item() if type(operand).__module__ == "numpy" else operand
-    if isinstance(value, bool | numbers.Integral | float) and value == value:  # NaN has no text
-        if isinstance(value, float) or abs(int(value)) < LARGEST:
-            return literal(value if isinstance(value, bool | float) else int(value))
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isnan(value)):
+        return literal(value)
+    if isinstance(value, numbers.Integral):
+        if abs(int(value)) < LARGEST:
+            return literal(int(value))
         msg = f"an expression may hold whole numbers below 2**63, got {value}"
         raise QueryError(msg)
     hint = f"; a column is sw.col({operand!r})" if isinstance(operand, str) else ""

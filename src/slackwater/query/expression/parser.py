@@ -41,6 +41,7 @@ from slackwater.query.expression.nodes import (
 )
 from slackwater.query.expression.printer import text_of
 
+_NOT_CLOSED = "a ` is not closed"
 _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
     ast.Pow: "**",
@@ -105,7 +106,7 @@ class _Parser:
 
         plain = QUOTED.sub(stand_in, self._text)
         if "`" in plain:
-            raise self._error("a ` is not closed")
+            raise self._error(_NOT_CLOSED)
         return plain
 
     def _error(self, detail: str) -> QueryError:
@@ -123,8 +124,9 @@ class _Parser:
                 return Column(self._name(stream), self._name(name))
             case ast.Name(id=name):
                 shown = quoted(self._quoted[name]) if name in self._quoted else name
-                msg = f"must name columns as stream.column, got {shown!r} in {self._text!r}"
-                raise QueryError(f"{self._what} {msg}")
+                got = f"got {shown!r} in {self._text!r}"
+                msg = f"{self._what} must name columns as stream.column, {got}"
+                raise QueryError(msg)
             case ast.Constant(value=value):
                 return self._literal(value)
         if depth >= DEEPEST:
@@ -170,9 +172,9 @@ class _Parser:
     def _call(self, node: ast.Call, depth: int) -> Node:
         name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         if name not in FUNCTIONS or node.keywords:
-            got = self._name(name)
-            msg = f"knows the functions {', '.join(FUNCTIONS)}; got {got!r} in {self._text!r}"
-            raise QueryError(f"{self._what} {msg}")
+            got = f"got {self._name(name)!r} in {self._text!r}"
+            msg = f"{self._what} knows the functions {', '.join(FUNCTIONS)}; {got}"
+            raise QueryError(msg)
         takes, given = FUNCTIONS[name], len(node.args)
         if given != takes and (takes is not None or not given):
             count = takes or "1 or more"

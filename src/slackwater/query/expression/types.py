@@ -21,7 +21,6 @@ from slackwater.query.expression.nodes import (
     Column,
     Compare,
     Literal,
-    Negate,
     Node,
     Not,
     Or,
@@ -93,12 +92,12 @@ def _check(node: Node, child: Node, kind: Type, what: str) -> None:
         return
     if of_vectors:
         assert isinstance(node, Call)
-        got = f"{text_of(child)} of type {kind.value}"
-        msg = f"{node.function} takes vectors, lists of numbers; got {got}"
+        got = f"got {text_of(child)} of type {kind.value}"
+        msg = f"{what}: {node.function} takes vectors, lists of numbers; {got}"
     else:
         listed = f"{', '.join(VECTOR_FUNCTIONS[:-1])} and {VECTOR_FUNCTIONS[-1]}"
-        msg = f"the vector {text_of(child)} is for {listed}; got {text_of(node)}"
-    raise QueryError(f"{what}: {msg}")
+        msg = f"{what}: the vector {text_of(child)} is for {listed}; got {text_of(node)}"
+    raise QueryError(msg)
 
 
 def _widest(types: list[Type], keeps_boolean: bool) -> Type:
