@@ -125,11 +125,6 @@ def _is_number(value: Any) -> bool:
     return is_number(value.type) and not pa.types.is_boolean(value.type)
 
 
-def _alike(*values: Any) -> tuple[Any, ...]:
-    """Booleans as numbers, if they meet numbers."""
-    return tuple(map(_number, values)) if any(map(_is_number, values)) else values
-
-
 def _float(value: Any) -> Any:
     return value.cast(pa.float64())
 
@@ -154,7 +149,7 @@ def _power(left: Any, right: Any) -> Any:
 
 
 def _compared(sign: str, left: Any, right: Any) -> Any:
-    return _COMPARISONS[sign](*_alike(left, right))
+    return _COMPARISONS[sign](_number(left), _number(right))
 
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
@@ -180,11 +175,11 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _smallest(*values: Any) -> Any:
-    return pc.min_element_wise(*_alike(*values), skip_nulls=False)
+    return pc.min_element_wise(*map(_number, values), skip_nulls=False)
 
 
 def _largest(*values: Any) -> Any:
-    return pc.max_element_wise(*_alike(*values), skip_nulls=False)
+    return pc.max_element_wise(*map(_number, values), skip_nulls=False)
 
 
 def _hypot(x: Any, y: Any) -> Any:

@@ -22,6 +22,7 @@ from slackwater.query.expression.nodes import (
     Or,
     columns_of,
     literal,
+    walk,
 )
 from slackwater.query.expression.operators import Expression, canonical, col
 from slackwater.query.expression.parser import parse
@@ -56,4 +57,5 @@ __all__ = [
     "text_of",
     "type_of",
     "vector_call",
+    "walk",
 ]

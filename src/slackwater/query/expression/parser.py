@@ -51,7 +51,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
-def parse(text: str, what: str = "where") -> Node:
+def parse(text: str, what: str = "where", stream: str | None = None) -> Node:
     """The tree of a text.
 
     Parameters
@@ -60,6 +60,8 @@ def parse(text: str, what: str = "where") -> Node:
         The expression.
     what
         What it is, for errors: ``"where"`` or ``"select"``.
+    stream
+        The stream of columns that are written without one; None: all must have one.
 
     Raises
     ------
@@ -67,20 +69,21 @@ def parse(text: str, what: str = "where") -> Node:
         It does not parse, uses what the grammar does not have, or is too large.
     """
     check_length(text, what)
-    return _parsed(text, what)
+    return _parsed(text, what, stream)
 
 
-@lru_cache(maxsize=256)  # a query is asked for its condition many times
-def _parsed(text: str, what: str) -> Node:
-    tree = _Parser(text, what).parse()
+@lru_cache(maxsize=256)  # the condition of a query is needed in many places
+def _parsed(text: str, what: str, stream: str | None) -> Node:
+    tree = _Parser(text, what, stream).parse()
     check_size(tree, what, text)
     return tree
 
 
 class _Parser:
-    def __init__(self, text: str, what: str) -> None:
+    def __init__(self, text: str, what: str, stream: str | None) -> None:
         self._text = text
         self._what = what
+        self._stream = stream
         self._quoted: dict[str, str] = {}  # by what stands for it, a name in backticks
 
     def parse(self) -> Node:
@@ -122,6 +125,8 @@ class _Parser:
         match node:
             case ast.Attribute(value=ast.Name(id=stream), attr=name):
                 return Column(self._name(stream), self._name(name))
+            case ast.Name(id=name) if self._stream is not None:
+                return Column(self._stream, self._name(name))
             case ast.Name(id=name):
                 shown = quoted(self._quoted[name]) if name in self._quoted else name
                 got = f"got {shown!r} in {self._text!r}"

@@ -77,7 +77,7 @@ def type_of(node: Node, type_of_column: Callable[[Column], Type], what: str = "w
             return Type.FLOAT
         case Call(function) if function not in _OF_ITS_ARGUMENTS:
             return Type.FLOAT
-    return _widest(types, keeps_boolean=isinstance(node, Call) and node.function != "abs")
+    return _widest(types)
 
 
 def is_condition(node: Node) -> bool:
@@ -100,12 +100,8 @@ def _check(node: Node, child: Node, kind: Type, what: str) -> None:
     raise QueryError(msg)
 
 
-def _widest(types: list[Type], keeps_boolean: bool) -> Type:
+def _widest(types: list[Type]) -> Type:
     """The type of numbers that are added up or chosen from; booleans count as whole numbers."""
     if Type.OTHER in types:
         return Type.OTHER
-    if Type.FLOAT in types:
-        return Type.FLOAT
-    if keeps_boolean and set(types) == {Type.BOOLEAN}:
-        return Type.BOOLEAN
-    return Type.INTEGER
+    return Type.FLOAT if Type.FLOAT in types else Type.INTEGER
