@@ -93,6 +93,9 @@ def strict(function, *values):
     """A function that is null if a value is."""
     if None in values:
         return None
+    whole = all(isinstance(each, int) for each in values)
+    if function is operator.pow and whole and values[1] < 0:
+        raise UndefinedError
     try:
         found = function(*values)
     except (ArithmeticError, ValueError) as error:

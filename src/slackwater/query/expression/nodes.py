@@ -17,8 +17,9 @@ NaN is false, ``!=`` is true.
 
 **Undefined** is what the back ends need not agree on: division by zero (an error in ``where``, an
 infinity or NaN in ``select``), whole numbers beyond 64 bits (an error in ``select``), whole numbers
-beyond 2**53 where an operator makes floats of them, `min` and `max` of NaN, and functions outside
-of their domain, such as the root of a negative number.
+beyond 2**53 where an operator makes floats of them, a whole number to a negative whole power (whole
+too in ``where``), `min` and `max` of NaN, and functions outside of their domain, such as the root
+of a negative number.
 """
 
 from __future__ import annotations
