@@ -149,7 +149,7 @@ class AggregateQuery:
                 raise QueryError(msg)
             if aggregate.column is not None:
                 self.place(aggregate.column)
-        names = [*_OWN_COLUMNS, *(column.split(".")[-1] for column in self.by)]
+        names = [*_OWN_COLUMNS, *(column.partition(".")[2] or column for column in self.by)]
         names += [
             name + suffix for name in self.select for suffix in ("", "_observed", "_low", "_high")
         ]

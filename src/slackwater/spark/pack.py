@@ -53,7 +53,8 @@ class Pack:
         if NOW in table.column_names:
             now = table.column(NOW)[0].as_py()
             table = table.drop_columns([NOW])
-        table = table.cast(self.job.schemas[self.stream]).combine_chunks()
+        schema = self.job.schemas[self.stream]
+        table = table.rename_columns(schema.names).cast(schema).combine_chunks()
         clock = self._clock(table, now)
         for shard, own in self._split(table):
             what = f"stream {self.job.query.names[self.stream]!r}"
