@@ -248,7 +248,7 @@ def _place_vectors(
 
 
 def _length(function: str, column: Column, stream: Stream, schema: pa.Schema) -> int:
-    """How many components the vectors of a column have: its type says it, or the stream."""
+    """How many components the vectors of a column have, by its type or as the stream declares."""
     kind = _type_of(column, schema)
     if not is_vector(kind):
         msg = f"where: {function} takes vectors, lists of numbers; got {column} of type {kind}"
@@ -263,7 +263,7 @@ def _length(function: str, column: Column, stream: Stream, schema: pa.Schema) ->
         )
         raise QueryError(msg)
     if known not in (None, declared):
-        msg = f"stream {stream.name!r}: vectors says {column.name} has {declared} components, "
+        msg = f"stream {stream.name!r}: vectors= gives {column.name} {declared} components, "
         msg += f"got {known} in {kind}"
         raise QueryError(msg)
     return declared

@@ -1,6 +1,6 @@
 """Which streams are tied by which keys.
 
-``on=`` says which columns must be equal. Columns that must equal each other form one *key*; the
+``on=`` names the columns that must be equal. Columns that must equal each other form one *key*; the
 streams and keys then form a graph, which must be a tree so that results can be counted by products
 and walked without guessing. Streams that no key reaches are tied by a key without columns: every
 event has the same value there, which makes a windowed cross join.

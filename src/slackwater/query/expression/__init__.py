@@ -1,6 +1,6 @@
 """Expressions over the columns of streams: one tree, written as text, with `col`, or as SQL.
 
-`nodes` has the tree and says what it means; `parser` and `printer` go from text to trees and back;
+`nodes` has the tree and its meaning; `parser` and `printer` go from text to trees and back;
 `operators` has `col`. The back ends that compute a tree are elsewhere.
 """
 

@@ -2,7 +2,7 @@
 
 Text, `sw.col` and SQL are three ways to write a tree; numba (`joins/conditions.py`), Arrow
 (`joins/arrow_values.py`) and SQL (`sql/expressions.py`, `testing/sql_condition.py`) are three ways
-to compute it. They must agree on what is said here.
+to compute it. What follows holds for all of them.
 
 **Nulls** are those of SQL. A value that is null is unknown: arithmetic, functions and comparisons
 with it are null. ``and``, ``or`` and ``not`` have three values: ``false and null`` is false,

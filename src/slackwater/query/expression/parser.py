@@ -92,7 +92,7 @@ class _Parser:
             body = ast.parse(plain.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
             raise self._error(getattr(error, "msg", None) or str(error)) from error
-        except (RecursionError, MemoryError) as error:  # Python's parser says it in both ways
+        except (RecursionError, MemoryError) as error:  # Python's parser raises either
             raise too_deep(self._what, self._text) from error
         return self._node(body, 0)
 
