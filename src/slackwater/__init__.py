@@ -15,6 +15,7 @@ from slackwater.errors import (
 )
 from slackwater.query import functions
 from slackwater.query.aggregate import AggregateQuery, aggregate
+from slackwater.query.expression import col
 from slackwater.query.functions import Aggregate, avg, count, first, last, stddev
 from slackwater.query.goals import (
     Deadline,
@@ -68,6 +69,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "avg",
+    "col",
     "count",
     "first",
     "functions",

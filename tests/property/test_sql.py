@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import profiles
 import slackwater as sw
-from slackwater.query.expression import Expression
+from slackwater.query.expression import Condition
 from slackwater.query.functions import Aggregate
 from slackwater.sql.diagnostics import SqlError
 
@@ -200,7 +200,7 @@ def normal(query):
 
 
 def spelled(text):
-    return text if text is None or text.endswith("*") else Expression.parse(text).parts
+    return text if text is None or text.endswith("*") else Condition.parse(text).parts
 
 
 @settings(max_examples=profiles.share(1))

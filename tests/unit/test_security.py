@@ -19,6 +19,7 @@ from slackwater.engine.replay import recorded
 from slackwater.jobs.job import read_job
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.joins import conditions
+from slackwater.testing import oracle
 
 A = sw.Stream("a", ts="ts", window=10)
 B = sw.Stream("b", ts="ts", window=10)
@@ -133,7 +134,7 @@ SQL_ATTACKS = {
     "lambda": "(x -> x)(a.x) > 0",
     "subquery": "a.x > (SELECT 1)",
     "second statement": "a.x > b.x; DROP TABLE a",
-    "name with code": """a."x) or __import__('os').system('true') #" > b.x""",
+    "function with code": """"x) or __import__('os').system('true') #"(a.x) > b.x""",
     "text": "a.x > '__import__'",
     "case": "CASE WHEN a.x > 1 THEN 1 END > 0",
     "cast": "CAST(a.x AS INT) > b.x",
@@ -157,6 +158,33 @@ SQL_ATTACKS = {
 def test_sql_that_is_more_than_a_query_is_refused(condition):
     with pytest.raises(sw.QueryError):
         sw.sql(f"SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE {condition}")
+
+
+NAMES_WITH_CODE = [
+    "x) or __import__('os').system('touch hacked') #",
+    "x\nimport os; os.system('touch hacked')",
+    '" or 1 = 1; --',
+    "`",
+    "{}", "{0.__class__}", "%s",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES_WITH_CODE)
+def test_code_in_the_name_of_a_column_is_only_a_name(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = NUMBERS.rename_columns(["ts", name])
+    by_col = sw.join(
+        A, B, where=sw.col("a", name) > sw.col("b", name), select={name: sw.col("a", name)}
+    )
+    quoted = '"' + name.replace('"', '""') + '"'
+    by_sql = sw.sql(
+        f"SELECT a.{quoted} FROM a [RANGE 10 MS], b [RANGE 10 MS] WHERE a.{quoted} > b.{quoted}"
+    )
+    assert (by_sql.where, by_sql.select) == (by_col.where, by_col.select)
+    for query in (by_col, by_sql, sw.sql(str(by_sql))):
+        assert query.replay({"a": table, "b": table}).results[name].to_pylist() == [2]
+        assert oracle.exact(query, {"a": table, "b": table}).table[name].to_pylist() == [2]
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("columns", [" + ".join(["a.x"] * 3000), "a" * 1_000_000, "exec(1)"])

@@ -57,7 +57,7 @@ ONE = table([1, 0])
             ONE,
             "dot(a.v, b.v) > 0",
             {"v": 3},
-            r"stream 'a': vectors says v has 3 components, got 2 in fixed_size_list<.*>\[2\]",
+            r"stream 'a': vectors= gives v 3 components, got 2 in fixed_size_list<.*>\[2\]",
         ),
         (
             table([1, 0, 0], kind=pa.list_(pa.float64(), 3)),

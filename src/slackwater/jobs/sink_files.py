@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from slackwater.engine.result_schema import LATE
+from slackwater.errors import SlackwaterError
 from slackwater.jobs.job import Sink
 from slackwater.jobs.recordings import FORMATS, data_files, read_table
 from slackwater.jobs.toml_table import JobFileError
+from slackwater.joins.arrow_values import evaluate
+from slackwater.query.expression import Binary, Column, Literal, Node, parse, walk
 
 _SELECTED = re.compile(r"\s*(?P<what>.+?)(?:\s+as\s+`?(?P<name>\w+)`?)?\s*", re.I | re.S)
 _PLAIN = re.compile(r"`?(\w+)`?")
-_ARITHMETIC: dict[type[ast.operator], Callable[..., Any]] = {
-    ast.Add: pc.add, ast.Sub: pc.subtract, ast.Mult: pc.multiply,
-}  # fmt: skip
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOG = "_spark_metadata"  # which files Spark's sink has committed
 _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
@@ -81,21 +79,22 @@ def _parsed(text: str) -> tuple[str, str]:
 def _computed(what: str, table: pa.Table) -> Any | None:
     """Compute sums, differences and products of numbers, the same in all systems; else None."""
 
-    def value(node: ast.expr) -> Any:
+    def is_known(node: Node) -> bool:
         match node:
-            case ast.Name(id=name) if name in table.column_names and _is_number(table, name):
-                return table.column(name)
-            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-                return pa.scalar(number)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                return _ARITHMETIC[type(op)](value(left), value(right))
-        raise SyntaxError
+            case Column(_, name):
+                return name in table.column_names and _is_number(table, name)
+            case Literal(value):
+                return not isinstance(value, bool)
+        return isinstance(node, Binary) and node.operator in ("+", "-", "*")
 
     try:
-        made = value(ast.parse(what, mode="eval").body)
-    except (SyntaxError, ValueError, pa.ArrowException):
+        tree = parse(what, "select", stream="results")
+        read = [node for node in walk(tree) if isinstance(node, Column)]
+        if not read or not all(map(is_known, walk(tree))):
+            return None
+        return evaluate(tree, {column: table.column(column.name) for column in read}, "select")
+    except SlackwaterError:
         return None
-    return made if isinstance(made, pa.ChunkedArray) else None
 
 
 def _is_number(table: pa.Table, name: str) -> bool:

@@ -155,16 +155,16 @@ def _place_numbers(
 ) -> list[NumberColumn]:
     """Give each wanted column a row of `ints` or `floats`."""
     columns: list[NumberColumn] = []
-    for stream, name in wanted:
-        s = query.names.index(stream)
-        kind = _type_of((stream, name), schemas[s])
+    for column in wanted:
+        s = query.names.index(column.stream)
+        kind = _type_of(column, schemas[s])
         if not is_number(kind):
             hint = f"; vectors are for {_ON_VECTORS}" if is_vector(kind) else ""
-            msg = f"where reads {stream}.{name}, which must be numeric, got {kind}{hint}"
+            msg = f"where reads {column}, which must be numeric, got {kind}{hint}"
             raise QueryError(msg)
         matrix = "ints" if _is_exact(kind) else "floats"
         row = sum(c.stream == s and c.matrix == matrix for c in columns)
-        columns.append(NumberColumn(s, name, matrix, row))
+        columns.append(NumberColumn(s, column.name, matrix, row))
     return columns
 
 
@@ -172,7 +172,7 @@ def _type_of(column: Column, schema: pa.Schema) -> pa.DataType:
     stream, name = column
     if name not in schema.names:
         msg = (
-            f"where reads {stream}.{name}, but stream {stream!r} has no column {name!r}; "
+            f"where reads {column}, but stream {stream!r} has no column {name!r}; "
             f"it has {', '.join(schema.names)}"
         )
         raise QueryError(msg)
@@ -194,25 +194,25 @@ def _read_by(
         raise QueryError(msg)
     mentioned = set(function.__code__.co_names)
     named = [
-        (stream, column)
+        (Column(stream, field.name), field.type)
         for stream, schema in zip(query.names, schemas, strict=True)
-        for column in schema
-        if column.name in mentioned
+        for field in schema
+        if field.name in mentioned
     ]
-    numbers = [(stream, column.name) for stream, column in named if is_number(column.type)]
-    for stream, name in numbers:
-        if name.startswith("_"):
+    numbers = [column for column, kind in named if is_number(kind)]
+    for column in numbers:
+        if column.name.startswith("_"):
             msg = (
-                f"where is a function and reads {stream}.{name}: names in a record must not begin "
+                f"where is a function and reads {column}: names in a record must not begin "
                 "with _; write the condition as text, or rename the column"
             )
             raise QueryError(msg)
-    elsewhere = {name for _, name in numbers}  # the function may mean the number of that name
-    for stream, column in named:
-        if is_vector(column.type) and column.name not in elsewhere:
+    elsewhere = {column.name for column in numbers}  # the function may mean that number
+    for column, kind in named:
+        if is_vector(kind) and column.name not in elsewhere:
             msg = (
-                f"where is a function and reads {stream}.{column.name}, which must be numeric, got "
-                f"{column.type}; vectors are for conditions as text, with {_ON_VECTORS}"
+                f"where is a function and reads {column}, which must be numeric, got {kind}; "
+                f"vectors are for conditions as text, with {_ON_VECTORS}"
             )
             raise QueryError(msg)
     return numbers
@@ -235,36 +235,36 @@ def _place_vectors(
     ends = [0] * len(schemas)
     for function, *pair in calls:
         for column in pair:
-            s = query.names.index(column[0])
+            s = query.names.index(column.stream)
             if column not in columns:
                 length = _length(function, column, query.streams[s], schemas[s])
-                columns[column] = VectorColumn(s, column[1], ends[s], length)
+                columns[column] = VectorColumn(s, column.name, ends[s], length)
                 ends[s] = columns[column].end
         left, right = (columns[column].length for column in pair)
         if left != right:
-            got = " and ".join(f"{s}.{name} of {columns[s, name].length}" for s, name in pair)
+            got = " and ".join(f"{column} of {columns[column].length}" for column in pair)
             msg = f"where: {function} takes two vectors of the same length, got {got}"
             raise QueryError(msg)
     return list(columns.values())
 
 
 def _length(function: str, column: Column, stream: Stream, schema: pa.Schema) -> int:
-    """How many components the vectors of a column have: its type says it, or the stream."""
-    name = ".".join(column)
+    """How many components the vectors of a column have, by its type or as the stream declares."""
     kind = _type_of(column, schema)
     if not is_vector(kind):
-        msg = f"where: {function} takes vectors, lists of numbers; got {name} of type {kind}"
+        msg = f"where: {function} takes vectors, lists of numbers; got {column} of type {kind}"
         raise QueryError(msg)
     known = kind.list_size if pa.types.is_fixed_size_list(kind) else None
-    declared = dict(stream.vectors).get(column[1], known)
+    declared = dict(stream.vectors).get(column.name, known)
     if declared is None:
         msg = (
-            f"where: {function} must know how long its vectors are; {name} of type {kind} may have "
-            f"any length: give Stream({stream.name!r}, ..., vectors={{{column[1]!r}: length}})"
+            f"where: {function} must know how long its vectors are; {column} of type {kind} may "
+            f"have any length: give Stream({stream.name!r}, ..., "
+            f"vectors={{{column.name!r}: length}})"
         )
         raise QueryError(msg)
     if known not in (None, declared):
-        msg = f"stream {stream.name!r}: vectors says {column[1]} has {declared} components, "
+        msg = f"stream {stream.name!r}: vectors= gives {column.name} {declared} components, "
         msg += f"got {known} in {kind}"
         raise QueryError(msg)
     return declared

@@ -8,9 +8,8 @@ them.
 
 from __future__ import annotations
 
-import math
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
@@ -23,8 +22,8 @@ from numba import types
 from slackwater.errors import QueryError
 from slackwater.events.log import Log
 from slackwater.joins.columns import Columns, NumberColumn, columns_read
+from slackwater.joins.numba_source import LIBRARY, source_of
 from slackwater.joins.visit_order import steps_from
-from slackwater.kernels import vectors as kernels
 from slackwater.kernels.records import EVENT, NONE
 from slackwater.query.expression import Column, VectorCall
 from slackwater.query.join import JoinQuery
@@ -86,7 +85,7 @@ def _compile_conditions(
     if callable(query.where):
         tests, names = _function_test(query.where, query, columns.numbers)
     else:
-        tests, names = _text_tests(query, columns), dict(_LIBRARY)
+        tests, names = _text_tests(query, columns), dict(LIBRARY)
     source, sites = _scan_source(tests, columns.numbers, query, every_order)
     exec(compile(source, "<where>", "exec"), names)  # built from a checked tree, or calls `where`
     try:
@@ -101,10 +100,10 @@ def _compile_conditions(
 
 
 def _reason(error: Exception) -> str:
-    """What numba says is wrong: behind the steps that failed, before where it was."""
+    """The line of numba's message that gives the cause: behind the steps that failed."""
     lines = (line.strip() for line in str(error).splitlines())
-    told = (line for line in lines if line and not line.startswith("Failed in "))
-    return next(told, type(error).__name__)
+    causes = (line for line in lines if line and not line.startswith("Failed in "))
+    return next(causes, type(error).__name__)
 
 
 def _check_truth(function: Any) -> None:
@@ -134,20 +133,13 @@ def scan_signature() -> Any:
 
 # ---- text
 
-_LIBRARY: Mapping[str, Any] = {
-    "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "floor": math.floor, "ceil": math.ceil,
-    "sin": math.sin, "cos": math.cos, "tan": math.tan, "atan2": math.atan2, "hypot": math.hypot,
-    "dist": numba.njit(lambda x, y, u, v: math.sqrt((x - u) ** 2 + (y - v) ** 2)),
-    "dot": kernels.dot, "cosine": kernels.cosine, "l2": kernels.l2,
-}  # fmt: skip
-
 
 def _text_tests(query: JoinQuery, columns: Columns) -> list[_Test]:
     parts = query.condition.parts if query.condition else ()
     sources: dict[Column | VectorCall, str] = {
-        (query.names[c.stream], c.name): _variable(c) for c in columns.numbers
+        Column(query.names[c.stream], c.name): _variable(c) for c in columns.numbers
     }
-    vectors = {(query.names[c.stream], c.name): c for c in columns.vectors}
+    vectors = {Column(query.names[c.stream], c.name): c for c in columns.vectors}
     width = columns.widths["vectors"]
     for call in frozenset().union(*(part.calls for part in parts)):
         a, b = vectors[call.left], vectors[call.right]
@@ -155,7 +147,7 @@ def _text_tests(query: JoinQuery, columns: Columns) -> list[_Test]:
         # As a constant, the length would unroll short loops into code without vector registers.
         sources[call] = f"{call.function}(vectors, {ends}, width - {width - a.length})"
     return [
-        _Test(part.rewritten(sources), frozenset(map(query.names.index, part.streams)))
+        _Test(source_of(part.tree, sources), frozenset(map(query.names.index, part.streams)))
         for part in sorted(parts, key=lambda part: bool(part.calls))  # numbers are compared first
     ]
 

@@ -72,7 +72,7 @@ def check_select(query: AggregateQuery) -> None:
             raise QueryError(msg)
         if aggregate.column is not None:
             query.place(aggregate.column)
-    names = [*_OWN_COLUMNS, *(column.split(".")[-1] for column in query.by)]
+    names = [*_OWN_COLUMNS, *(column.partition(".")[2] or column for column in query.by)]
     names += [
         name + suffix for name in query.select for suffix in ("", "_observed", "_low", "_high")
     ]

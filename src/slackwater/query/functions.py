@@ -1,4 +1,4 @@
-"""Aggregate functions over the events of a window: `slackwater.functions`.
+"""Functions as users write them: aggregates over the events of a window, and of expressions.
 
 They have the names that SQL gives them, so some shadow those of Python: import the module, not its
 names.
@@ -15,6 +15,53 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from slackwater.errors import QueryError
+from slackwater.query.expression.functions import (
+    atan2,
+    ceil,
+    cos,
+    cosine,
+    dist,
+    dot,
+    exp,
+    floor,
+    greatest,
+    hypot,
+    l2,
+    least,
+    log,
+    sin,
+    sqrt,
+    tan,
+)
+
+__all__ = [
+    "Aggregate",
+    "Function",
+    "atan2",
+    "avg",
+    "ceil",
+    "cos",
+    "cosine",
+    "count",
+    "dist",
+    "dot",
+    "exp",
+    "first",
+    "floor",
+    "greatest",
+    "hypot",
+    "l2",
+    "max",
+    "last",
+    "least",
+    "log",
+    "sin",
+    "min",
+    "sqrt",
+    "stddev",
+    "tan",
+    "sum",
+]
 
 Function = Literal["count", "sum", "avg", "min", "max", "stddev", "first", "last"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from slackwater.errors import QueryError
 from slackwater.query.base import Query, QueryKind
-from slackwater.query.expression import Expression
+from slackwater.query.expression import Condition, Expression, canonical
 from slackwater.query.goals import Goal, Recall, Slack, goal_from_dict, goal_to_dict
 from slackwater.query.join_checks import (
     check_goal,
@@ -46,8 +46,8 @@ Bounds = Literal["[]", "(]", "[)"]
 Late = Literal["count", "emit", "drop"]
 LateProbe = Literal["none", "window-end"]
 Overdue = Literal["advance", "now"]
-Select = Literal["*", "count"] | Mapping[str, str] | tuple[tuple[str, str], ...]
-Where = str | Callable[..., bool] | None
+Select = Literal["*", "count"] | Mapping[str, str | Expression] | tuple[tuple[str, str], ...]
+Where = str | Expression | Callable[..., bool] | None  # an Expression becomes its text
 
 DEFAULT_RECALL = 0.95  # a join without a goal must not lose results silently
 
@@ -87,6 +87,8 @@ class JoinQuery(Query):
         check_streams(self.streams)
         if self.select not in ("*", "count"):
             object.__setattr__(self, "select", selected_columns(self))
+        if isinstance(self.where, str | Expression):
+            object.__setattr__(self, "where", canonical(self.where, "where"))
         for option, allowed in _CHOICES.items():
             if getattr(self, option) not in allowed:
                 listed = ", ".join(map(repr, allowed))
@@ -167,8 +169,8 @@ class JoinQuery(Query):
         return keys_of(self.on, self.names)
 
     @property
-    def condition(self) -> Expression | None:
-        """The parsed `where`, if it is text."""
+    def condition(self) -> Condition | None:
+        """The parsed `where`, if it is no function."""
         where: Any = self.where  # users may err
         if where is None or callable(where):
             return None
@@ -291,9 +293,10 @@ def join(
         (``["symbol", "venue"]``), or equalities that form an acyclic graph
         (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
     where
-        A condition over numeric columns, ``"abs(a.px - b.px) < 1"``, or a function that takes one
-        record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it is compiled. As text it may
-        compare vectors too, columns of lists: ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
+        A condition over numeric columns, ``"abs(a.px - b.px) < 1"`` or the same built with `col`,
+        or a function that takes one record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it
+        is compiled. Text and `col` may compare vectors too, columns of lists:
+        ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
     goal
         The quality target, which sets the slack K: `Recall`, `Latency`, `InputQuantile`,
         `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack`. Default:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from slackwater.errors import QueryError
-from slackwater.query.expression import Expression
+from slackwater.query.expression import Condition, Expression, canonical
 from slackwater.query.goals import (
     GOALS,
     Deadline,
@@ -21,40 +21,45 @@ if TYPE_CHECKING:
     from slackwater.query.join import JoinQuery
 
 
-def parsed_expression(query: JoinQuery, text: str, what: str) -> Expression:
+def parsed_expression(query: JoinQuery, text: str, what: str) -> Condition:
     """Return the parsed `text`, whose columns are of streams that the query has."""
-    parsed = Expression.parse(text, what)
-    for stream, column in sorted(parsed.columns):
-        if stream not in query.names:
+    parsed = Condition.parse(text, what)
+    for column in sorted(parsed.columns):
+        if column.stream not in query.names:
             msg = (
-                f"{what} names an unknown stream in {stream}.{column}; "
-                f"streams are {', '.join(query.names)}"
+                f"{what} names an unknown stream in {column}; streams are {', '.join(query.names)}"
             )
             raise QueryError(msg)
     return parsed
 
 
 def selected_columns(query: JoinQuery) -> tuple[tuple[str, str], ...]:
-    """Return the selected columns, which must be expressions by name."""
+    """Return the selected columns as canonical text; they must be expressions by name."""
     select: Any = query.select  # users may err
     try:
-        listed = tuple((name, text) for name, text in dict(select).items())
+        listed = tuple((name, given) for name, given in dict(select).items())
     except (TypeError, ValueError):
         listed = ()
-    if not listed or not all(isinstance(text, str) for pair in listed for text in pair):
+    if not all(isinstance(n, str) and isinstance(e, str | Expression) for n, e in listed):
+        listed = ()
+    if not listed:
         msg = (
             "select must be '*', 'count' or columns by name like {'spread': 'a.px - b.px'}, got "
             f"{select!r}; aggregates are for sw.aggregate"
         )
         raise QueryError(msg)
-    for name, text in listed:
-        if text.endswith(".*") and text.removesuffix(".*") in query.names:
-            continue
-        if not name:
-            msg = f"a column of results needs a name, got {name!r} for {text}"
-            raise QueryError(msg)
-        parsed_expression(query, text, "select")
-    return listed
+    return tuple((name, _selected(query, name, given)) for name, given in listed)
+
+
+def _selected(query: JoinQuery, name: str, given: str | Expression) -> str:
+    if isinstance(given, str) and given.endswith(".*") and given[:-2] in query.names:
+        return given
+    if not name:
+        msg = f"a column of results needs a name, got {name!r} for {given}"
+        raise QueryError(msg)
+    text = canonical(given, "select")
+    parsed_expression(query, text, "select")
+    return text
 
 
 def check_goal(query: JoinQuery) -> None:

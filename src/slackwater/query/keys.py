@@ -1,6 +1,6 @@
 """Which streams are tied by which keys.
 
-``on=`` says which columns must be equal. Columns that must equal each other form one *key*; the
+``on=`` names the columns that must be equal. Columns that must equal each other form one *key*; the
 streams and keys then form a graph, which must be a tree so that results can be counted by products
 and walked without guessing. Streams that no key reaches are tied by a key without columns: every
 event has the same value there, which makes a windowed cross join.
@@ -12,6 +12,12 @@ event has the same value there, which makes a windowed cross join.
 [{0: ('x',), 1: ('x',)}, {1: ('y',), 2: ('z',)}]
 >>> [key.columns for key in keys_of(None, ("a", "b"))]
 [{0: (), 1: ()}]
+
+A shared column is written as it is called. In an equality, and where it has ``=`` in its name, a
+name that is not of letters, digits and _ stands in backticks.
+
+>>> [key.columns for key in keys_of("a.`bid price` = b.price", ("a", "b"))]
+[{0: ('bid price',), 1: ('price',)}]
 """
 
 from __future__ import annotations
@@ -21,11 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slackwater.errors import QueryError
+from slackwater.query.expression.names import QUOTED, in_backticks, unquoted
+from slackwater.query.expression.nodes import Column
 
 On = str | Sequence[str] | None
-Column = tuple[int, str]  # (stream number, column)
+Place = tuple[int, str]  # (stream number, column)
 
-_EQUALITY = re.compile(r"\s*(\w+)\.(\w+)\s*=\s*=?\s*(\w+)\.(\w+)\s*")
+_COLUMN = rf"(\w+)\.(\w+|{QUOTED.pattern})"
+_EQUALITY = re.compile(rf"\s*{_COLUMN}\s*=\s*=?\s*{_COLUMN}\s*")
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,39 @@ class Key:
         return tuple(self.columns)
 
 
+def tied_columns(condition: str) -> str | tuple[Column, Column]:
+    """The column that all streams share, or the two that must be equal.
+
+    >>> tied_columns("symbol"), tied_columns("`a = b`")
+    ('symbol', 'a = b')
+    >>> tied_columns("a.x = b.y")
+    (Column(stream='a', name='x'), Column(stream='b', name='y'))
+    """
+    if not isinstance(condition, str) or not condition.strip():
+        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
+        raise QueryError(msg)
+    shared = condition.strip()
+    if "=" not in shared or QUOTED.fullmatch(shared):
+        return unquoted(shared)
+    match = _EQUALITY.fullmatch(condition)
+    if match is None:
+        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
+        raise QueryError(msg)
+    return Column(match[1], unquoted(match[2])), Column(match[3], unquoted(match[4]))
+
+
+def shared_text(column: str) -> str:
+    """A column that all streams share, as `on` has it."""
+    is_clear = column == column.strip() and not set(column) & set("=`")
+    return column if is_clear else in_backticks(column)
+
+
+def equality_text(left: Column, right: Column) -> str:
+    """Two columns that must be equal, as `on` has it."""
+    names = (n if _WORD.fullmatch(n) else in_backticks(n) for n in (left.name, right.name))
+    return " = ".join(f"{c.stream}.{n}" for c, n in zip((left, right), names, strict=True))
+
+
 def keys_of(on: On, names: Sequence[str]) -> list[Key]:
     """Turn ``on=`` into the keys of a connected, acyclic join graph."""
     keys = _merge_same_streams(_equal_columns(on, names))
@@ -52,7 +95,7 @@ def keys_of(on: On, names: Sequence[str]) -> list[Key]:
 def _equal_columns(on: On, names: Sequence[str]) -> list[dict[int, str]]:
     """Groups of columns that must be equal, each with one column per stream."""
     conditions = [on] if isinstance(on, str) else list(on or [])
-    groups: list[set[Column]] = []
+    groups: list[set[Place]] = []
     for condition in conditions:
         group = _group(condition, names)
         for known in [known for known in groups if known & group]:
@@ -64,17 +107,10 @@ def _equal_columns(on: On, names: Sequence[str]) -> list[dict[int, str]]:
     return [dict(sorted(group)) for group in groups]
 
 
-def _group(condition: str, names: Sequence[str]) -> set[Column]:
-    if not isinstance(condition, str) or not condition.strip():
-        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
-        raise QueryError(msg)
-    if "=" not in condition:
-        return {(stream, condition.strip()) for stream in range(len(names))}
-    match = _EQUALITY.fullmatch(condition)
-    if match is None:
-        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
-        raise QueryError(msg)
-    sides = [(match[1], match[2]), (match[3], match[4])]
+def _group(condition: str, names: Sequence[str]) -> set[Place]:
+    sides = tied_columns(condition)
+    if isinstance(sides, str):
+        return {(stream, sides) for stream in range(len(names))}
     for stream, _ in sides:
         if stream not in names:
             known = ", ".join(names)
@@ -86,7 +122,7 @@ def _group(condition: str, names: Sequence[str]) -> set[Column]:
     return {(names.index(stream), column) for stream, column in sides}
 
 
-def _check_one_column_per_stream(group: set[Column], names: Sequence[str]) -> None:
+def _check_one_column_per_stream(group: set[Place], names: Sequence[str]) -> None:
     streams = [stream for stream, _ in group]
     for stream in set(streams):
         if streams.count(stream) > 1:

@@ -53,6 +53,8 @@ def _packed(job: Job, frames: Sequence[DataFrame], control: str | None) -> DataF
 
 
 def _with_now(job: Job, frame: DataFrame) -> DataFrame:
+    # PySpark's mapInArrow would take names apart at dots and backticks; Pack has the true names.
+    frame = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     if not job.needs_now:
         return frame
     return frame.withColumn(NOW, NOW_IN[job.query.unit](F.current_timestamp()))

@@ -59,7 +59,8 @@ class Pack:
         if NOW in table.column_names:
             now = table.column(NOW)[0].as_py()
             table = table.drop_columns([NOW])
-        table = table.cast(self.job.schemas[self.stream]).combine_chunks()
+        schema = self.job.schemas[self.stream]
+        table = table.rename_columns(schema.names).cast(schema).combine_chunks()
         arrival = self.job.arrivals(self.stream, table)
         latest = self.job.latest(table.num_rows, arrival, now)
         rows = PackedRows(table, self._checks.check(self.stream, table, latest))

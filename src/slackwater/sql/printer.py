@@ -9,14 +9,16 @@ from typing import Any
 
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.expression import Column
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
+from slackwater.query.keys import tied_columns
 from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, natural_bounds
 from slackwater.query.windows import Sliding, Tumbling, Tuples, Window
 from slackwater.sql import grammar
-from slackwater.sql.expressions import to_sql
+from slackwater.sql.expressions import column_in, to_sql
 from slackwater.sql.literals import identifier, value
 
 
@@ -71,7 +73,8 @@ def _aggregates(query: AggregateQuery) -> Iterator[str]:
 def _columns(query: JoinQuery) -> str:
     if not query.listed:
         return "*" if query.select == "*" else "COUNT(*)"
-    last = Counter(text.rsplit(".", 1)[-1] for _, text in query.listed)
+    columns = [column_in(text) for _, text in query.listed if not text.endswith(".*")]
+    last = Counter(column.name for column in columns if column is not None)
     return ", ".join(_column(name, text, last[name] == 1) for name, text in query.listed)
 
 
@@ -80,8 +83,8 @@ def _column(name: str, text: str, is_alone: bool) -> str:
     if text.endswith(".*"):
         return f"{identifier(text.removesuffix('.*'))}.*"
     written = to_sql(text, as_condition=False)
-    stream, _, column = text.partition(".")
-    if is_alone and column == name and stream.isidentifier():
+    column = column_in(text)
+    if is_alone and column is not None and column.name == name:
         return written
     return f"{written} AS {identifier(name)}"
 
@@ -113,7 +116,7 @@ def _group(by: tuple[str, ...], streams: tuple[str, ...]) -> str:
 def _streams(query: JoinQuery | AggregateQuery) -> str:
     """The streams; columns that all share are behind USING."""
     on = (query.on,) if isinstance(query.on, str) else query.on or ()
-    shared = [identifier(column) for column in on if "=" not in column]
+    shared = [identifier(tie) for tie in map(tied_columns, on) if isinstance(tie, str)]
     parts = [
         _stream(stream, [] if stream.window is None else [f"RANGE {value(stream.window)}"])
         for stream in query.streams
@@ -134,10 +137,8 @@ def _stream(stream: Stream, parts: list[str]) -> str:
 
 
 def _where(on: Any, where: Any) -> str:
-    equalities = [] if on is None or isinstance(on, str) else [c for c in on if "=" in c]
-    conditions = [_equality(text) for text in equalities]
-    if isinstance(on, str) and "=" in on:
-        conditions = [_equality(on)]
+    ties = map(tied_columns, (on,) if isinstance(on, str) else on or ())
+    conditions = [_equality(tie) for tie in ties if not isinstance(tie, str)]
     if callable(where):
         conditions.append(f"<the function {getattr(where, '__name__', where)}>")
     elif where is not None:
@@ -145,9 +146,8 @@ def _where(on: Any, where: Any) -> str:
     return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
-def _equality(text: str) -> str:
-    sides = text.replace("==", "=").split("=")
-    return " = ".join(".".join(map(identifier, side.strip().split("."))) for side in sides)
+def _equality(sides: tuple[Column, Column]) -> str:
+    return " = ".join(f"{identifier(c.stream)}.{identifier(c.name)}" for c in sides)
 
 
 def _with(

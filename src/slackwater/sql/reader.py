@@ -14,11 +14,12 @@ from slackwater.query.any_query import AnyQuery
 from slackwater.query.functions import Aggregate, Function
 from slackwater.query.goals import DropRatio
 from slackwater.query.join import join
+from slackwater.query.keys import shared_text
 from slackwater.query.stream import Stream
 from slackwater.query.window import window
 from slackwater.query.windows import sliding_window
 from slackwater.sql.diagnostics import SqlError, meant
-from slackwater.sql.expressions import condition, conjuncts, expression, key_of
+from slackwater.sql.expressions import column_in, condition, conjuncts, expression, key_of
 from slackwater.sql.parser import parse
 from slackwater.sql.statement import Span, Statement, StreamClause
 
@@ -234,7 +235,7 @@ class Reader:
             raise self._error(msg, odd.span)
         nodes = [node for clause in joined for node in conjuncts(clause.on)]
         nodes += conjuncts(self._said.where)
-        keys, tests = list(shared[0]) if shared else [], []
+        keys, tests = list(map(shared_text, shared[0])) if shared else [], []
         for node in nodes:
             self._check_streams(node)
             key = key_of(node)
@@ -242,7 +243,7 @@ class Reader:
                 tests.append(node)
             else:
                 keys.append(key)
-        if len(keys) == 1 and "=" not in keys[0]:
+        if len(keys) == 1 and shared:
             return keys[0], tests
         return tuple(keys) or None, tests
 
@@ -271,7 +272,7 @@ class Reader:
         named: list[tuple[str | None, str, exp.Expr]] = []
         for item in items:
             named += self._item(item)
-        plain = Counter(name or _last(text) for name, text, _ in named if not text.endswith("*"))
+        plain = Counter(name or _last(text) for name, text, _ in named if not text.endswith(".*"))
         select: dict[str, str] = {}
         for name, text, node in named:
             column = name or self._named(text, plain, node)
@@ -295,10 +296,10 @@ class Reader:
 
     def _named(self, text: str, plain: Counter[str], node: exp.Expr) -> str:
         """The name of a column that has none: its own, with its stream where that is not enough."""
-        if "(" in text or " " in text or text.count(".") != 1 or text[0].isdigit():
+        column = column_in(text)
+        if column is None:
             raise self._fail(node, f"name the column {text} with AS")
-        stream, column = text.split(".")
-        return column if plain[column] == 1 else f"{stream}_{column}"
+        return column.name if plain[column.name] == 1 else f"{column.stream}_{column.name}"
 
     def _group(self, node: exp.Expr) -> str:
         if not isinstance(node, exp.Column):
@@ -358,4 +359,5 @@ def _is_count(node: exp.Expr) -> bool:
 
 
 def _last(text: str) -> str:
-    return text.rsplit(".", 1)[-1]
+    column = column_in(text)
+    return text if column is None else column.name

@@ -1,28 +1,46 @@
-"""The condition of a join as SQL that means the same, for an oracle that is not ours.
+"""The condition of a join as SQL of DuckDB that means the same, for an oracle that is not ours.
 
 >>> as_sql("abs(a.x - b.x) <= 1 and a.y // 2 == 0", {"a": "s0", "b": "s1"})
-'((abs((s0."x" - s1."x")) <= 1) AND ((floor(s0."y" / 2)) = 0))'
+'((abs((s0."x" - s1."x")) <= 1) AND (floor((s0."y") / (2)) = 0))'
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from itertools import pairwise
 
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "{} + {}", ast.Sub: "{} - {}", ast.Mult: "{} * {}", ast.Div: "{} / {}",
-    ast.FloorDiv: "floor({} / {})", ast.Pow: "pow({}, {})",
-    ast.Mod: "{0} - floor({0} / {1}) * {1}",  # as Python has it: the sign is that of the divisor
-    ast.Lt: "{} < {}", ast.LtE: "{} <= {}", ast.Gt: "{} > {}", ast.GtE: "{} >= {}",
-    ast.Eq: "{} = {}", ast.NotEq: "{} <> {}",
-    ast.And: " AND ", ast.Or: " OR ", ast.Not: "NOT {}", ast.USub: "- {}", ast.UAdd: "+ {}",
+from slackwater.query.expression import (
+    And,
+    Binary,
+    Call,
+    Column,
+    Compare,
+    Literal,
+    Negate,
+    Node,
+    Not,
+    Or,
+    is_condition,
+    parse,
+    text_of,
+)
+
+_ARITHMETIC = {
+    "+": "({} + {})", "-": "({} - {})", "*": "({} * {})", "/": "({} / {})",
+    "//": "floor(({}) / ({}))", "**": "pow({}, {})",
+    "%": "({0} - floor(({0}) / ({1})) * {1})",  # the sign is that of the divisor
 }  # fmt: skip
+_COMPARISONS = {"==": "=", "!=": "<>"}  # the others are spelled the same
 _FUNCTIONS = {
-    "abs": "abs", "min": "least", "max": "greatest", "sqrt": "sqrt", "exp": "exp", "log": "ln",
-    "floor": "floor", "ceil": "ceil", "sin": "sin", "cos": "cos", "tan": "tan", "atan2": "atan2",
+    "abs": "abs({})", "sqrt": "sqrt({})", "exp": "exp({})", "log": "ln({})", "floor": "floor({})",
+    "ceil": "ceil({})", "sin": "sin({})", "cos": "cos({})", "tan": "tan({})",
+    "atan2": "atan2({}, {})", "hypot": "sqrt(pow({}, 2) + pow({}, 2))",
+    "dist": "sqrt(pow({0} - {2}, 2) + pow({1} - {3}, 2))",
 }  # fmt: skip
-_DISTANCE = "sqrt(pow({0} - {2}, 2) + pow({1} - {3}, 2))"
+# least and greatest of DuckDB leave nulls out; here one null makes a null
+_EXTREMES = {"min": "list_sort([{}], 'ASC', 'NULLS FIRST')[1]",
+             "max": "list_sort([{}], 'DESC', 'NULLS FIRST')[1]"}  # fmt: skip
+_LONGEST = 1_000_000  # % doubles its operands, so % inside % inside % grows without end
 
 
 class NotSqlError(ValueError):
@@ -31,35 +49,61 @@ class NotSqlError(ValueError):
 
 def as_sql(condition: str, places: Mapping[str, str]) -> str:
     """The condition over `places`, the tables of the streams; raises `NotSqlError`."""
-    return _sql(ast.parse(condition, mode="eval").body, places)
+    tree = parse(condition)
+    return _truth(tree, places)
 
 
-def _sql(node: ast.AST, places: Mapping[str, str]) -> str:
-    def of(part: ast.AST) -> str:
-        return _sql(part, places)
+def _truth(node: Node, places: Mapping[str, str]) -> str:
+    """A condition; a column is true or a number, and DuckDB casts it itself."""
+    text = sql_of(node, places)
+    return text if is_condition(node) or isinstance(node, Column) else f"({text} <> 0)"
+
+
+def _number(node: Node, places: Mapping[str, str]) -> str:
+    """A number; a condition is 0 or 1."""
+    text = sql_of(node, places)
+    return f"CAST({text} AS BIGINT)" if is_condition(node) else text
+
+
+def sql_of(node: Node, places: Mapping[str, str]) -> str:
+    """The SQL of a tree; raises `NotSqlError`."""
+    text = _sql(node, places)
+    if len(text) > _LONGEST:
+        msg = f"{text_of(node)[:40]}… is too long as SQL"
+        raise NotSqlError(msg)
+    return text
+
+
+def _sql(node: Node, places: Mapping[str, str]) -> str:
+    def numbers(*nodes: Node) -> list[str]:
+        return [_number(each, places) for each in nodes]
 
     match node:
-        case ast.Constant(value=bool()):
-            pass
-        case ast.Constant(value=int() | float() as value):
+        case Literal(bool(value)):
+            return str(value).upper()
+        case Literal(int(value)):
             return repr(value)
-        case ast.Attribute(value=ast.Name(id=stream), attr=column) if stream in places:
-            return f'{places[stream]}."{column}"'
-        case ast.BinOp(left=left, op=op, right=right):
-            return f"({_OPERATORS[type(op)].format(of(left), of(right))})"
-        case ast.UnaryOp(op=op, operand=operand):
-            return f"({_OPERATORS[type(op)].format(of(operand))})"
-        case ast.BoolOp(op=op, values=values):
-            return f"({_OPERATORS[type(op)].join(map(of, values))})"
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            sides = pairwise([of(left), *map(of, others)])
-            tests = [_OPERATORS[type(op)].format(*two) for op, two in zip(ops, sides, strict=True)]
-            return "(" + " AND ".join(tests) + ")"
-        case ast.Call(func=ast.Name(id=name), args=given) if name in _FUNCTIONS:
-            return f"{_FUNCTIONS[name]}({', '.join(map(of, given))})"
-        case ast.Call(func=ast.Name(id="dist"), args=given):
-            return _DISTANCE.format(*map(of, given))
-        case ast.Call(func=ast.Name(id="hypot"), args=given):
-            return _DISTANCE.format(*map(of, given), "0", "0")
-    msg = ast.unparse(node)
-    raise NotSqlError(msg)
+        case Literal(value):  # without quotes it would be a decimal
+            return f"'{value!r}'::DOUBLE"
+        case Column(stream, name) if stream in places:
+            quoted = name.replace('"', '""')
+            return f'{places[stream]}."{quoted}"'
+        case Negate(operand):
+            return f"(- {numbers(operand)[0]})"
+        case Binary(operator, left, right):
+            return _ARITHMETIC[operator].format(*numbers(left, right))
+        case Compare(operands, operators):
+            pairs = zip(operators, pairwise(numbers(*operands)), strict=True)
+            tests = [f"{a} {_COMPARISONS.get(sign, sign)} {b}" for sign, (a, b) in pairs]
+            return f"({' AND '.join(tests)})"
+        case Not(operand):
+            return f"(NOT {_truth(operand, places)})"
+        case And(operands):
+            return f"({' AND '.join(_truth(each, places) for each in operands)})"
+        case Or(operands):
+            return f"({' OR '.join(_truth(each, places) for each in operands)})"
+        case Call(function, arguments) if function in _FUNCTIONS:
+            return _FUNCTIONS[function].format(*numbers(*arguments))
+        case Call(function, arguments) if function in _EXTREMES:
+            return _EXTREMES[function].format(", ".join(numbers(*arguments)))
+    raise NotSqlError(text_of(node))
