@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.joins.arrow_values import evaluate
+from slackwater.joins.numba_source import source_of
 from slackwater.query.expression import (
     Binary,
     Column,
@@ -25,6 +27,7 @@ from slackwater.query.expression import (
 )
 from slackwater.query.join import JoinQuery
 from slackwater.testing import oracle
+from slackwater.testing.sql_condition import NotSqlError, as_sql
 
 F = sw.functions
 A = sw.Stream("a", ts="ts", window=10)
@@ -326,3 +329,35 @@ def test_groups_may_be_called_anything(name):
     assert sorted(zip(found[name].to_pylist(), found["n"].to_pylist(), strict=True)) == [
         ("u", 3), ("v", 2)
     ]  # fmt: skip
+
+
+# ---- back ends
+
+
+@pytest.mark.parametrize(
+    "text", ["a.x == 1", "a.x < 1", "a.x >= 1", "not a.x != a.x", "a.x == a.x"]
+)
+def test_a_comparison_with_nan_is_false_in_where_and_in_select(text):
+    column, tree = Column("a", "x"), parse(text)
+    assert eval(source_of(tree, {column: "x"}), {"x": math.nan}) is False
+    found = evaluate(tree, {column: pa.array([math.nan, None])}, "select")
+    assert found.to_pylist() == [False, None]
+
+
+def test_the_cosine_of_a_zero_vector_is_0_in_select_too():
+    columns = {Column("a", "v"): pa.array([[0.0, 0.0], [3.0, 4.0]])}
+    found = evaluate(parse("cosine(a.v, a.v)"), columns, "select")
+    assert found.to_pylist() == [0.0, 1.0]
+
+
+def test_an_error_of_arrow_names_the_part_that_fails():
+    columns = {Column("a", "k"): pa.array(["u"]), Column("a", "n"): pa.array([2**62])}
+    with pytest.raises(sw.QueryError, match=r"select cannot compute a.k \+ 1 of a.k string$"):
+        evaluate(parse("abs(a.n) + 2 * (a.k + 1)"), columns, "select")
+    with pytest.raises(sw.DataError, match=r"select cannot compute a.n \* 4: overflow"):
+        evaluate(parse("a.n * 4 > 1"), columns, "select")
+
+
+def test_sql_that_would_grow_without_end_is_left_to_our_engine():
+    with pytest.raises(NotSqlError, match="is too long as SQL"):
+        as_sql(" % ".join(["a.x"] * 100) + " > 0", {"a": "s0"})

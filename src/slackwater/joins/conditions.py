@@ -8,6 +8,7 @@ them.
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from slackwater.query.stream import Stream
 Scan = Any  # (site, begin, end, entry, at, arrivals, hits) -> number of hits; None: all pass
 Sites = dict[tuple[frozenset[int], int], int]
 _MOST_REORDERED = 5  # streams: the sites of all orders double with each one
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in numba's messages, where colorama is installed
 _COMPILE = {"error_model": "python", "nogil": True, "_nrt": False}
 
 
@@ -101,7 +103,7 @@ def _compile_conditions(
 
 def _reason(error: Exception) -> str:
     """The line of numba's message that gives the cause: behind the steps that failed."""
-    lines = (line.strip() for line in str(error).splitlines())
+    lines = (line.strip() for line in _COLOURS.sub("", str(error)).splitlines())
     causes = (line for line in lines if line and not line.startswith("Failed in "))
     return next(causes, type(error).__name__)
 
