@@ -26,7 +26,6 @@ DIRECTIVE = re.compile(r"^::: (?P<path>\S+)\n(?P<options>(?:    .*\n)*)", re.MUL
 # and take its name off this list (the test fails for names that are complete).
 OPEN = {
     "Harvest",
-    "MetricsLog",
     "RandomDrop",
     "Run",
     "TailDrop",

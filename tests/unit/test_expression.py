@@ -208,7 +208,9 @@ def test_a_query_does_not_know_how_its_condition_was_written():
     where, gap = (abs(sw.col("a.x") - sw.col("b.x")) < 1) & (sw.col("a.x") > 0), X - Y
     built = sw.join(A, B, on="k", where=where, select={"gap": gap, "b.*": "b.*"})
     text = "abs(a.x-b.x)<1 and (a.x > 0)"
-    written = sw.join(A, B, on="k", where=text, select={"gap": "(a.x - b.y)", "b.*": "b.*"})
+    written = sw.join(
+        A, B, on="k", where=text, select={"gap": "(a.x - b.y)", "b.*": "b.*"}, goal=sw.NoSlack()
+    )
     assert built == written and hash(built) == hash(written)
     assert built.where == "abs(a.x - b.x) < 1 and a.x > 0"
     assert str(built) == str(written) and sw.sql(str(built)) == built
@@ -239,9 +241,18 @@ def test_an_expression_has_no_truth_value():
         (lambda: X < 2**63, r"whole numbers below 2\*\*63, got 9223372036854775808"),
         (lambda: sum([X] * 200), "an expression is nested too deeply, at most 100 operators"),
         (lambda: F.cosine(X, Y * 2), r"cosine takes columns of vectors, .*, got b.y \* 2"),
-        (lambda: sw.join(A, B, where=sw.col("c.x") > 1), "unknown stream in c.x; streams are a, b"),
-        (lambda: sw.join(A, B, select={"": X}), "a column of results needs a name, got ''"),
-        (lambda: sw.join(A, B, select={"x": X, "n": sw.count()}), "select must be"),
+        (
+            lambda: sw.join(A, B, where=sw.col("c.x") > 1),
+            "unknown stream in c.x; streams are a, b",
+        ),
+        (
+            lambda: sw.join(A, B, select={"": X}),
+            "a column of results needs a name, got ''",
+        ),
+        (
+            lambda: sw.join(A, B, select={"x": X, "n": sw.count()}),
+            "select must be",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused_with_the_reason(make, message):
@@ -315,14 +326,14 @@ def test_a_name_in_sql_may_be_anything_in_quotes():
 def test_groups_may_be_called_anything(name):
     rows = pa.table({"ts": [1, 2, 3], "at": [1, 2, 3], "k": [1, 1, 2], name: ["u", "v", "u"]})
     windows = sw.window(
-        sw.Stream("s", ts="ts"), range="10 ms", slide="10 ms", select={"n": sw.count(name)}, by=name
+        sw.Stream("s", ts="ts"), window=sw.Tumbling("10 ms"), select={"n": sw.count(name)}, by=name
     )
     assert sw.sql(str(windows)) == windows
     found = windows.replay(rows).results.to_pylist()
     assert {row[name]: row["n"] for row in found} == {"u": 2, "v": 1}
-    joined = sw.join(
+    joined = sw.aggregate(
         *(sw.Stream(s, ts="ts") for s in "ab"), on="k", by=f"a.{name}", select={"n": sw.count()},
-        window=sw.Tumbling("10 ms"), goal=sw.Deadline("20 ms"),
+        window=sw.Tumbling("10 ms"), deadline="20 ms",
     )  # fmt: skip
     assert sw.sql(str(joined)) == joined
     found = joined.replay({"a": rows, "b": rows}, "at").results

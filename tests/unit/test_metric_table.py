@@ -104,11 +104,11 @@ def batches(query):
 
 
 A, B = (sw.Stream(name, "ts", "500 ms") for name in "ab")
-AGGREGATE = sw.join(
+AGGREGATE = sw.aggregate(
     sw.Stream("a", "ts"), sw.Stream("b", "ts"), on="k", select={"n": sw.count()},
-    window=sw.Tumbling("1 s"), goal=sw.Deadline("1 s"),
+    window=sw.Tumbling("1 s"), deadline="1 s",
 )  # fmt: skip
-WINDOW = sw.window(sw.Stream("a", "ts"), range="1 s", select={"n": sw.count()})
+WINDOW = sw.window(sw.Stream("a", "ts"), window=sw.Sliding("1 s"), select={"n": sw.count()})
 QUERIES = {"join": sw.join(A, B, on="k", goal=sw.Recall(0.9)), "window": WINDOW, "agg": AGGREGATE}
 
 

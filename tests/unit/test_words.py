@@ -27,9 +27,11 @@ NOT_IN_PROSE = re.compile(r"\b(told|asked|said)\b", re.IGNORECASE)
 
 # Titles and sentences of others, and keys of JSON, which do not change.
 QUOTED = {
-    "docs/comparison.md": ["asked for in #23270"],  # the title of an issue of RisingWave
-    "docs/running.md": ["| `told` |"],  # a key of metrics lines
-}
+    # Columns of tables become names of measurements in JSON, which stay as they are.
+    "docs/results/pecj.md": [
+        "| asked |", "| told of these at most | 0 told |", "| upper end where 0 was told |",
+    ],
+}  # fmt: skip
 JSON_KEYS = re.compile(r"\b(picture|known)\.told\b")
 
 

@@ -1,4 +1,4 @@
-"""The words of the settings: which goals there are, and what else can be said behind WITH.
+"""The words of the settings: which goals there are, and what else may follow WITH.
 
 One table, from which texts are read and queries are written.
 """
@@ -80,5 +80,5 @@ RESERVED = frozenset(
 
 def options_of(kind: type[Any], words: GoalWords | None = None) -> tuple[str, ...]:
     """The fields that are written in parentheses behind a goal or a way of shedding."""
-    said = () if words is None else (words.first, words.second and words.second[1])
-    return tuple(f.name for f in fields(kind) if f.name not in said)
+    named = () if words is None else (words.first, words.second and words.second[1])
+    return tuple(f.name for f in fields(kind) if f.name not in named)

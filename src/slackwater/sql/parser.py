@@ -16,7 +16,7 @@ from slackwater.query.shedding import Shedding
 from slackwater.query.windows import Sliding, Tumbling
 from slackwater.sql import grammar
 from slackwater.sql.diagnostics import SqlError, meant
-from slackwater.sql.statement import Said, Setting, Sink, Source, Span, Statement, StreamClause
+from slackwater.sql.statement import Clause, Setting, Sink, Source, Span, Statement, StreamClause
 from slackwater.sql.token_parser import WordParser
 
 _LONGEST = 100_000  # characters
@@ -76,10 +76,10 @@ class SlackwaterParser(WordParser):
                 self._expected("columns behind GROUP BY")
         elif self._match_text_seq("SLIDE"):
             self._once(statement.slide, "SLIDE", first)
-            statement.slide = Said(self._length("SLIDE"), self._from(first))
+            statement.slide = Clause(self._length("SLIDE"), self._from(first))
         elif self._match_text_seq("WINDOW"):
             self._once(statement.window, "WINDOW", first)
-            statement.window = Said(self._window(), self._from(first))
+            statement.window = Clause(self._window(), self._from(first))
         elif self._match_text_seq("WITH"):
             self._setting_of(statement)
             while self._curr and (self._match(TokenType.COMMA) or not self._at_clause()):
@@ -132,7 +132,7 @@ class SlackwaterParser(WordParser):
         keep = self._curr
         if self._match_text_seq("KEEP"):
             self._once(stream.range, f"window of {stream.name}", keep)
-            stream.range = Said(self._length("KEEP"), self._from(keep))
+            stream.range = Clause(self._length("KEEP"), self._from(keep))
         stream.span = self._from(first)
         return stream
 
@@ -156,13 +156,13 @@ class SlackwaterParser(WordParser):
             first = self._curr
             if self._match_text_seq("SLIDE"):
                 self._once(stream.slide, "SLIDE", first)
-                stream.slide = Said(self._length("SLIDE"), self._from(first))
+                stream.slide = Clause(self._length("SLIDE"), self._from(first))
             elif self._match_text_seq("WATTR"):
                 self._once(stream.wattr, "WATTR", first)
                 stream.wattr = self._name("a column behind WATTR")
             elif self._match_text_seq("DRATIO"):
                 self._once(stream.dratio, "DRATIO", first)
-                stream.dratio = Said(self._number("DRATIO"), self._from(first))
+                stream.dratio = Clause(self._number("DRATIO"), self._from(first))
             elif self._match_text_seq("VECTOR"):
                 column = self._name("a column behind VECTOR")
                 stream.vectors[column] = self._number("the length of the vectors")
@@ -171,7 +171,7 @@ class SlackwaterParser(WordParser):
                 if not self._match_text_seq("RANGE") and not self._is_number():
                     words = ("RANGE", "SLIDE", "WATTR", "DRATIO", "VECTOR")
                     self._expected(f"one of {', '.join(words)}, or a length", words)
-                stream.range = Said(self._length("RANGE"), self._from(first))
+                stream.range = Clause(self._length("RANGE"), self._from(first))
             if not self._match(TokenType.COMMA):
                 break
         self._close(TokenType.R_BRACKET, "]")
@@ -182,8 +182,8 @@ class SlackwaterParser(WordParser):
         first = self._curr
         option, value = self._option()
         if option in statement.settings:
-            self.raise_error(f"{option} is said more than once", first)
-        statement.settings[option] = Said(value, self._from(first))
+            self.raise_error(f"{option} is given more than once", first)
+        statement.settings[option] = Clause(value, self._from(first))
 
     def _option(self) -> tuple[str, Any]:
         """The name of an option of the query, and its value."""
@@ -337,10 +337,10 @@ def parse(sql: str) -> list[Any]:
 
 
 def _brief(error: Exception) -> str:
-    said = str(error.__cause__ or error).splitlines()[0]
-    if said.startswith("Missing"):
+    message = str(error.__cause__ or error).splitlines()[0]
+    if message.startswith("Missing"):
         return "a quote or comment is not closed"
-    return said[:1].lower() + said[1:]
+    return message[:1].lower() + message[1:]
 
 
 def _place_of(error: Exception, sql: str) -> Span:

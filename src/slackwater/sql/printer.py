@@ -158,8 +158,8 @@ def _with(
     settings = [_goal(query.goal)]
     compensate = getattr(query, "compensate", None)
     if compensate is not None:
-        said = "" if compensate is True else f" {value(compensate)}"
-        settings.append(f"COMPENSATE{said}")
+        given = "" if compensate is True else f" {value(compensate)}"
+        settings.append(f"COMPENSATE{given}")
     shed = getattr(query, "shed", "off")
     if shed != "off":
         settings.append(f"SHED {_shed(shed)}")
@@ -184,8 +184,8 @@ def _goal(goal: Goal) -> str:
     if words.second is not None:
         word, name = words.second
         if getattr(goal, name) != usual[name] or word == "OVER":
-            said = getattr(goal, name)
-            parts += [word, said.upper() if word == "AFTER" else value(said)]
+            given = getattr(goal, name)
+            parts += [word, given.upper() if word == "AFTER" else value(given)]
     options = grammar.options_of(type(goal), words)
     return " ".join(parts) + _options(goal, options)
 
@@ -199,8 +199,8 @@ def _shed(shed: Any) -> str:
 
 def _options(made: Any, names: tuple[str, ...]) -> str:
     usual = {f.name: f.default for f in fields(made)}
-    said = {name: getattr(made, name) for name in names if getattr(made, name) != usual[name]}
-    written = ", ".join(f"{name} {value(given)}" for name, given in said.items())
+    given = {name: getattr(made, name) for name in names if getattr(made, name) != usual[name]}
+    written = ", ".join(f"{name} {value(option)}" for name, option in given.items())
     return f" ({written})" if written else ""
 
 

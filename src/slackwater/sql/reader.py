@@ -53,7 +53,7 @@ class Reader:
 
     def __init__(self, sql: str, statement: Statement, streams: Mapping[str, str | Stream]) -> None:
         self._sql = sql
-        self._said = statement
+        self._statement = statement
         self._given = streams
         known = {clause.source for clause in statement.streams}
         for name in streams:
@@ -65,14 +65,14 @@ class Reader:
 
     def query(self) -> AnyQuery:
         """The query."""
-        if len(self._said.streams) == 1:
+        if len(self._statement.streams) == 1:
             return self._window()
-        for clause in self._said.streams:
-            for said, instead in ((clause.slide, "SLIDE"), (clause.dratio, "WITH DROP RATIO")):
-                if said is not None:
-                    msg = f"this is for a single stream; a join says it behind FROM: {instead}"
-                    raise self._error(msg, said.span)
-        if self._said.window is not None:
+        for clause in self._statement.streams:
+            for part, instead in ((clause.slide, "SLIDE"), (clause.dratio, "WITH DROP RATIO")):
+                if part is not None:
+                    msg = f"this is for a single stream; a join has it behind FROM: {instead}"
+                    raise self._error(msg, part.span)
+        if self._statement.window is not None:
             return self._aggregates()
         return self._join()
 
@@ -88,7 +88,7 @@ class Reader:
         """Where an expression stands: from its first word to its last."""
         marks = [n.meta for n in node.walk() if "start" in n.meta]
         if not marks:
-            return self._said.span
+            return self._statement.span
         return Span(min(m["start"] for m in marks), max(m["end"] for m in marks) + 1)
 
     def _made(self, make: Callable[[], Made], span: Span) -> Made:
@@ -129,34 +129,34 @@ class Reader:
 
     def _settings(self, allowed: Sequence[str], what: str) -> dict[str, Any]:
         """The options behind WITH, which must be ones of this kind of query."""
-        for name, said in self._said.settings.items():
+        for name, setting in self._statement.settings.items():
             if name not in allowed:
                 words = ", ".join(option.upper().replace("_", " ") for option in allowed)
                 msg = f"{what} has no {name.upper().replace('_', ' ')}; it has {words}"
-                raise self._error(msg, said.span)
-        return {name: said.value for name, said in self._said.settings.items()}
+                raise self._error(msg, setting.span)
+        return {name: setting.value for name, setting in self._statement.settings.items()}
 
     # ---- one stream
 
     def _window(self) -> AnyQuery:
-        said = self._said
-        [clause] = said.streams
-        if clause.using is not None or clause.on is not None or said.where is not None:
+        statement = self._statement
+        [clause] = statement.streams
+        if clause.using is not None or clause.on is not None or statement.where is not None:
             msg = "a window over one stream takes all its rows; filter the stream before"
-            where = said.where if said.where is not None else clause.on
+            where = statement.where if statement.where is not None else clause.on
             place = clause.span if where is None else self._place(where)
             raise self._error(msg, place)
-        if said.window is not None:
+        if statement.window is not None:
             msg = "WINDOW is for joins; a single stream has its window in brackets"
-            raise self._error(msg, said.window.span)
+            raise self._error(msg, statement.window.span)
         if clause.range is None:
             msg = f"stream {clause.name} needs a window: {clause.source} [RANGE 30 SECONDS]"
             raise self._error(msg, clause.span)
-        if clause.slide is not None and said.slide is not None:
+        if clause.slide is not None and statement.slide is not None:
             msg = "there is more than one SLIDE"
-            raise self._error(msg, said.slide.span)
-        slide = clause.slide or said.slide
-        by = [self._group(node) for node in said.group]
+            raise self._error(msg, statement.slide.span)
+        slide = clause.slide or statement.slide
+        by = [self._group(node) for node in statement.group]
         options = self._settings(_WINDOW, "a window over one stream")
         if clause.dratio is not None:
             if "goal" in options:
@@ -180,61 +180,62 @@ class Reader:
                 by=by,
                 **options,
             ),
-            self._said.span,
+            self._statement.span,
         )
 
     # ---- several
 
     def _join(self) -> AnyQuery:
-        said = self._said
-        if said.group:
+        statement = self._statement
+        if statement.group:
             msg = "GROUP BY needs aggregates over windows: WINDOW TUMBLING 10 SECONDS"
-            raise self._error(msg, self._place(said.group[0]))
-        streams = [self._stream(clause, has_window=True) for clause in said.streams]
+            raise self._error(msg, self._place(statement.group[0]))
+        streams = [self._stream(clause, has_window=True) for clause in statement.streams]
         on, tests = self._conditions()
         where = condition(tests, self._fail)
         options = self._settings(_JOINED, "a join")
-        if said.slide is not None:
-            options["slide"] = said.slide.value
+        if statement.slide is not None:
+            options["slide"] = statement.slide.value
         select = self._columns()
         return self._made(
-            lambda: join(*streams, on=on, where=where, select=select, **options), self._said.span
+            lambda: join(*streams, on=on, where=where, select=select, **options),
+            self._statement.span,
         )
 
     def _aggregates(self) -> AnyQuery:
-        said = self._said
-        assert said.window is not None
-        windows = said.window.value
-        if said.slide is not None:
+        statement = self._statement
+        assert statement.window is not None
+        windows = statement.window.value
+        if statement.slide is not None:
             msg = "WINDOW says how windows move: WINDOW SLIDING 10 SECONDS EVERY 1 SECOND"
-            raise self._error(msg, said.slide.span)
-        streams = [self._stream(clause, has_window=False) for clause in said.streams]
+            raise self._error(msg, statement.slide.span)
+        streams = [self._stream(clause, has_window=False) for clause in statement.streams]
         on, tests = self._conditions()
         if tests:
             msg = "aggregates over joined windows are counted by key; they take equalities only"
             raise self._fail(tests[0], msg)
-        by = [self._group(node) for node in said.group]
+        by = [self._group(node) for node in statement.group]
         options = self._settings(_AGGREGATED, "an aggregate over joined windows")
         if "goal" not in options:
             msg = "aggregates over joined windows need a deadline: WITH DEADLINE 12 SECONDS"
-            raise self._error(msg, said.window.span)
+            raise self._error(msg, statement.window.span)
         options["deadline"] = options.pop("goal")
         select = self._select(by, qualified=True)
         return self._made(
             lambda: aggregate(*streams, on=on, select=select, window=windows, by=by, **options),
-            self._said.span,
+            self._statement.span,
         )
 
     def _conditions(self) -> tuple[Any, list[exp.Expr]]:
         """What must be equal, and what else must hold."""
-        joined = self._said.streams[1:]
+        joined = self._statement.streams[1:]
         shared = [clause.using for clause in joined if clause.using is not None]
         if shared and (len(shared) < len(joined) or any(cols != shared[0] for cols in shared)):
             odd = next(c for c in joined if c.using != shared[0])
             msg = "USING must name the same columns for all streams; others are for WHERE"
             raise self._error(msg, odd.span)
         nodes = [node for clause in joined for node in conjuncts(clause.on)]
-        nodes += conjuncts(self._said.where)
+        nodes += conjuncts(self._statement.where)
         keys, tests = list(map(shared_text, shared[0])) if shared else [], []
         for node in nodes:
             self._check_streams(node)
@@ -264,7 +265,7 @@ class Reader:
 
     def _columns(self) -> Any:
         """``"*"``, ``"count"``, or columns by name."""
-        items = self._said.items
+        items = self._statement.items
         if len(items) == 1 and isinstance(items[0], exp.Star):
             return "*"
         if len(items) == 1 and _is_count(items[0]):
@@ -313,7 +314,7 @@ class Reader:
     def _select(self, by: list[str], qualified: bool) -> dict[str, Aggregate]:
         """Aggregates by name; columns of the groups are in the results anyway."""
         select: dict[str, Aggregate] = {}
-        for item in self._said.items:
+        for item in self._statement.items:
             node = item.this if isinstance(item, exp.Alias) else item
             if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
                 if item.alias or self._group(node) not in by:

@@ -20,8 +20,8 @@ class Span(NamedTuple):
 
 
 @dataclass
-class Said:
-    """A setting: its value, and where it is said."""
+class Clause:
+    """A setting: its value, and its place in the text."""
 
     value: Any
     span: Span
@@ -34,10 +34,10 @@ class StreamClause:
     source: str
     name: str
     span: Span
-    range: Said | None = None
-    slide: Said | None = None
+    range: Clause | None = None
+    slide: Clause | None = None
     wattr: str | None = None
-    dratio: Said | None = None
+    dratio: Clause | None = None
     vectors: dict[str, int] = field(default_factory=dict)
     using: list[str] | None = None  # of JOIN … USING
     on: exp.Expr | None = None  # of JOIN … ON
@@ -52,9 +52,9 @@ class Statement:
     span: Span
     where: exp.Expr | None = None
     group: list[exp.Expr] = field(default_factory=list)
-    slide: Said | None = None
-    window: Said | None = None  # a Tumbling or a Sliding
-    settings: dict[str, Said] = field(default_factory=dict)  # by the name of the option
+    slide: Clause | None = None
+    window: Clause | None = None  # a Tumbling or a Sliding
+    settings: dict[str, Clause] = field(default_factory=dict)  # by the name of the option
 
 
 @dataclass

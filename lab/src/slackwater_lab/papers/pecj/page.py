@@ -24,7 +24,7 @@ from slackwater_lab.plots import Panel, panels
 
 _TIMES = 1.25  # the better oracle: so much is promised
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_ASKED_OF_MICRO = {  # with 100 keys, in percent, by (Δ, ω) in ms
+_PROMISED_OF_MICRO = {  # with 100 keys, in percent, by (Δ, ω) in ms
     (5, 7): 3.3, (5, 10): 1.9, (5, 12): 1.2, (1000, 200): 10.0, (1000, 300): 7.0, (1000, 600): 4.0,
 }  # fmt: skip
 _SLACK_WINDOWS = 200  # of Micro, for KSJ
@@ -111,7 +111,7 @@ def _allowed(found: Judged) -> float | None:
     """The promised error of Micro with 100 keys, in percent."""
     if found.data.name != "Micro, 100 keys":
         return None
-    return _ASKED_OF_MICRO[found.disorder.most // MS, found.disorder.deadline // MS]
+    return _PROMISED_OF_MICRO[found.disorder.most // MS, found.disorder.deadline // MS]
 
 
 def _k_slack(lab: Lab, found: Judged, a: int) -> list[Cell]:
