@@ -208,9 +208,7 @@ def test_a_query_does_not_know_how_its_condition_was_written():
     where, gap = (abs(sw.col("a.x") - sw.col("b.x")) < 1) & (sw.col("a.x") > 0), X - Y
     built = sw.join(A, B, on="k", where=where, select={"gap": gap, "b.*": "b.*"})
     text = "abs(a.x-b.x)<1 and (a.x > 0)"
-    written = sw.join(
-        A, B, on="k", where=text, select={"gap": "(a.x - b.y)", "b.*": "b.*"}, goal=sw.NoSlack()
-    )
+    written = sw.join(A, B, on="k", where=text, select={"gap": "(a.x - b.y)", "b.*": "b.*"})
     assert built == written and hash(built) == hash(written)
     assert built.where == "abs(a.x - b.x) < 1 and a.x > 0"
     assert str(built) == str(written) and sw.sql(str(built)) == built

@@ -230,15 +230,15 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
             "compensator": None if self.compensator is None else self.compensator.state(),
         }
 
-    def resume(self, said: dict[str, Any], at: dict[int, I64]) -> None:
+    def resume(self, saved: dict[str, Any], at: dict[int, I64]) -> None:
         """Continue from a state; `at` has the events by their places."""
-        self.reorder.resume(said["clock"])
-        self._deadlines.resume(said["deadlines"])
-        self._final = set(said["final"])
+        self.reorder.resume(saved["clock"])
+        self._deadlines.resume(saved["deadlines"])
+        self._final = set(saved["final"])
         kept = at.get(_STORED, np.empty(0, np.int64))
         self._panes.add(kept, self.log.ts[kept - self.log.base])
-        if self.compensator is not None and said["compensator"] is not None:
-            self.compensator.resume(said["compensator"])
+        if self.compensator is not None and saved["compensator"] is not None:
+            self.compensator.resume(saved["compensator"])
 
     # ---- memory
 
