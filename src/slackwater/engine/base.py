@@ -26,7 +26,7 @@ from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events.batch import Batch
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
-from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8
+from slackwater.kernels.records import BEFORE, I32, I64, U8
 from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
@@ -322,11 +322,11 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         """Drop keys that no kept event has, when they are the majority."""
         live = np.zeros(self.intake.codes.size, bool)
         used = self.log.keys
-        live[used[used != NONE]] = True
+        live[used[used >= 0]] = True
         if 2 * int(live.sum()) > len(live):
             return
         renamed = self.intake.codes.keep(live)
-        used[used != NONE] = renamed[used[used != NONE]]
+        used[used >= 0] = renamed[used[used >= 0]]
         self._rename_codes(renamed)
 
 

@@ -25,7 +25,7 @@ from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import JoinState, WindowJoin
 from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, Late, Made, Released, Results
+from slackwater.kernels.records import BEFORE, I32, I64, U8, Late, Made, Released, Results
 from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, goal_from_dict
 from slackwater.query.join import JoinQuery
@@ -123,7 +123,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         log, waiting = self.log, self.reorder.state()
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
         kept = log.ts >= horizons[log.stream] if log.size else np.zeros(0, bool)
-        kept &= log.keys[:, 0] != NONE  # ticks do not stay
+        kept &= log.keys[:, 0] >= 0  # neither ticks nor what was left out
         place = np.where(kept, _STORED, DEAD).astype(np.uint8)
         place[waiting.in_slack - log.base] = _IN_SLACK
         place[waiting.overdue - log.base] = _OVERDUE
@@ -184,7 +184,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         since = max(self._first_alive, log.base)
         rest = slice(since - log.base, None)
         horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
-        kept = (log.ts[rest] >= horizons[log.stream[rest]]) & (log.keys[rest, 0] != NONE)
+        kept = (log.ts[rest] >= horizons[log.stream[rest]]) & (log.keys[rest, 0] >= 0)
         self._first_alive = since + (int(np.argmax(kept)) if kept.any() else len(kept))
         waiting = self.reorder.waiting() - since
         kept[waiting[waiting >= 0]] = False

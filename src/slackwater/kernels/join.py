@@ -35,7 +35,7 @@ from slackwater.kernels.frame import (
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
-from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, STREAM, TS
+from slackwater.kernels.records import EVENT, KEY, LEFT_OUT, NEVER, NONE, STREAM, TS
 from slackwater.kernels.shed import (
     FULL,
     IDLE,
@@ -343,7 +343,7 @@ def run(
         if ctl[WALKING] == 0:
             if shed is not None:
                 if not is_let_in(released.stream[i], released.top[i], shed):
-                    arrivals.event[event - arrivals.base, KEY] = NONE  # it will never be stored
+                    arrivals.event[event - arrivals.base, KEY] = LEFT_OUT
                     shed.ctl[TURN] += 1
                     i += 1
                     continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slackwater.kernels.jit import kernel
-from slackwater.kernels.records import KEY, NONE, STREAM
+from slackwater.kernels.records import KEY, STREAM
 
 
 @kernel
@@ -23,7 +23,7 @@ def sample(begin, end, one_in, cluster, event, delay, counts):
             continue
         place = number - begin
         number += 1
-        if event[place, KEY] == NONE:
+        if event[place, KEY] < 0:  # a tick, or left out
             continue
         octave = 0
         rest = delay[place]

@@ -19,12 +19,13 @@ F64 = NDArray[np.float64]
 NEVER = 2**62  # beyond every time
 BEFORE = -(2**62)  # before every time
 NONE = -1  # no event
+LEFT_OUT = -2  # in KEY: an event that was shed, so it is not stored
 
 # columns of `Arrivals.event`
 TS = 0
 LINK = 1  # next event in the same bucket
 STREAM = 2
-KEY = 3  # the first key, as a small integer; NONE: a tick; further keys follow
+KEY = 3  # the first key, as a small integer; NONE: a tick; LEFT_OUT; further keys follow
 
 # columns of `Store.entry`, behind TS
 EVENT = 1
