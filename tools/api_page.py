@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any, get_overloads
 
 import slackwater
-from slackwater.engine.aggregate_replay import AggregateRun
-from slackwater.engine.replay import Run
-from slackwater.engine.window_replay import WindowRun
+from slackwater.engine.replay import AggregateRun, Run, WindowRun
 from slackwater.metrics.progress import lines
 from slackwater.metrics.prometheus import exposition
 from slackwater.spark.checkpoint import check_checkpoint
@@ -69,8 +67,8 @@ CHAPTERS: dict[str, dict[str, tuple[str, ...]]] = {
 _MADE_BY_OTHERS = ("JoinQuery", "WindowQuery", "AggregateQuery", "Run", "WindowRun", "AggregateRun")
 _ELSEWHERE: dict[str, tuple[str, Any]] = {
     "Run": ("slackwater.engine.replay", Run),
-    "WindowRun": ("slackwater.engine.window_replay", WindowRun),
-    "AggregateRun": ("slackwater.engine.aggregate_replay", AggregateRun),
+    "WindowRun": ("slackwater.engine.replay", WindowRun),
+    "AggregateRun": ("slackwater.engine.replay", AggregateRun),
     "session": ("slackwater.spark", session),
     "check_checkpoint": ("slackwater.spark", check_checkpoint),
     "MetricsLog": ("slackwater.spark", MetricsLog),
