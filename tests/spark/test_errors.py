@@ -48,6 +48,9 @@ def test_columns_are_named(batch):
     refused(query, inputs, sw.DataError, "no arrival column 'arrived'", arrival="arrived")
     twice = batch.select("*", F.lit(1).alias("k"))
     refused(query, {"a": twice, "b": batch}, sw.DataError, "more than one column named k")
+    ours = batch.withColumn("__Slackwater_ts", batch["ts"])  # Spark does not mind the case
+    message = "stream 'a' has a column __Slackwater_ts, but names that begin with __slackwater_"
+    refused(query, {"a": ours, "b": batch}, sw.DataError, message)
 
 
 def test_key_and_time_columns_must_be_comparable(batch):

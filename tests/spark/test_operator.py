@@ -15,12 +15,15 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 import slackwater as sw
 from helpers import engine_query, engine_run, tables
 from property.strategies import cases, tried
+from slackwater.engine.checks import REASONS
 from slackwater.errors import SnapshotError
 from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import place_of
+from slackwater.spark.order import in_order
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
+from slackwater.spark.parts import Part
 from slackwater.spark.processor import ShardProcessor
 from slackwater.spark.shard import Shard
 from slackwater.spark.shard_cache import ShardCache
@@ -298,6 +301,22 @@ def test_results_of_a_hot_key_come_in_bounded_blobs():
     ]
     assert len(sizes) > 100
     assert max(sizes) < 4 * 2**16
+
+
+def test_rows_are_checked_once_and_carry_their_times_and_reasons():
+    rows = {"ts": [5.9, None, 7.0], "k": [1, 1, None], "arr": [0, 1, 2]}
+    table = pa.table({name: pa.array(values) for name, values in rows.items()})
+    query = sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), on="k")
+    job = Job(query, (table.schema,) * 2, Partitioning.of(query, 1), 2, "arr", None, None)
+    [packed] = [
+        row for batch in Pack(job, 0)(iter(table.to_batches())) for row in batch.to_pylist()
+    ]
+    part = Part.read(0, packed["clock"], packed["data"])
+    assert part.rows.table.equals(table)  # the user's columns, and none of ours
+    assert part.rows.checked.ts.tolist() == [5, 0, 7]
+    assert [REASONS[r] for r in part.rows.checked.reason] == ["", "bad time", "null key"]
+    ordered = in_order(job, [part], [0, 0], 0)
+    assert ordered.batch.checked[0].reason.tolist() == part.rows.checked.reason.tolist()
 
 
 def test_replayed_helper_agrees_with_the_cluster():
