@@ -19,7 +19,6 @@ F64 = NDArray[np.float64]
 NEVER = 2**62  # beyond every time
 BEFORE = -(2**62)  # before every time
 NONE = -1  # no event
-LEFT_OUT = -2  # in KEY: an event that was shed, so it is not stored
 
 # columns of `Arrivals.event`
 TS = 0
