@@ -17,6 +17,7 @@ import pytest
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 
 A = sw.Stream("a", ts="ts", window=10)
 B = sw.Stream("b", ts="ts", window=10)
@@ -250,10 +251,10 @@ def test_a_schema_that_changed_between_snapshot_and_restore_is_refused(field, me
     saved = JoinEngine(query, {"a": schema, "b": schema}).snapshot()
     changed = {"a": schema, "b": schema.set(1, field)}
     with pytest.raises(sw.SnapshotError, match=f"columns was .*{message}"):
-        JoinEngine.restore(saved, query, changed)
+        restored(saved, JoinEngine(query, changed))
     with pytest.raises(sw.SnapshotError, match="streams was .*'b by ts'.*now .*'b by k'"):
         other = sw.join(A, sw.Stream("b", "k", 10), goal=sw.NoSlack())
-        JoinEngine.restore(saved, other, {"a": schema, "b": schema})
+        restored(saved, JoinEngine(other, {"a": schema, "b": schema}))
 
 
 def raises_value_error(a, b):

@@ -21,6 +21,7 @@ from naive import Event
 from slackwater.disorder import reorder
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded, replay_join
+from slackwater.engine.snapshot import restored
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 
 
@@ -133,7 +134,7 @@ def test_stored_events_are_those_that_a_restored_engine_finds(window):
     for part in recorded(query, tables, "arr")[0].slices(250):
         engine.feed(part)
         seen.append(engine.metrics().stored)
-        assert seen[-1] == JoinEngine.restore(engine.snapshot(), query, known).metrics().stored
+        assert seen[-1] == restored(engine.snapshot(), JoinEngine(query, known)).metrics().stored
     assert min(seen) > 40
 
 

@@ -7,6 +7,7 @@ import pytest
 import profiles
 import slackwater as sw
 from slackwater.engine.report import columns, truth
+from slackwater.engine.snapshot import restored
 
 pytestmark = pytest.mark.skipif(
     profiles.PLAIN, reason="minutes of events are too many for kernels as plain Python"
@@ -99,8 +100,8 @@ def test_a_goal_may_change_while_the_query_runs():
     engine.feed(first)
     low = engine.reorder.slack
     engine.set_goal(sw.Recall(0.99))
-    engine = JoinEngine.restore(
-        engine.snapshot(), query, schemas
+    engine = restored(
+        engine.snapshot(), JoinEngine(query, schemas)
     )  # asked for 0.8, changed on the way
     assert engine.query.goal.target == 0.99
     engine.feed(last)

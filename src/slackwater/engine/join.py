@@ -19,7 +19,6 @@ from slackwater.engine.chart_part import with_join_facts
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
-from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.joins.conditions import compile_conditions
@@ -105,20 +104,6 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
         self._set_slack(slack, self.reorder.top)
-
-    @classmethod
-    def restore(
-        cls,
-        data: bytes,
-        query: JoinQuery,
-        schemas: Mapping[str, pa.Schema],
-        controller: Controller | None = None,
-        common_clock: bool = False,
-        idle_after: int | None = None,
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> JoinEngine:
-        """The engine whose `snapshot` this is; the query may change its goal and retention."""
-        return restored(data, cls(query, schemas, controller, common_clock, idle_after, limits))
 
     def event_locations(self) -> U8:
         """Stored in the windows, or waiting in one of the buffers."""

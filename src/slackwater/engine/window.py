@@ -16,7 +16,6 @@ from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
 from slackwater.engine.base import DEAD, ShardEngine, add
 from slackwater.engine.output import LateEvents, Output, Production, Shape
 from slackwater.engine.result_schema import check_schema, schema_of, window_columns
-from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated, Late, Released
@@ -58,13 +57,6 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         self.controller = _controller(goal)
         self.errors = _errors(query) if isinstance(goal, ErrorBound) else None
         self.windows = WindowAggregate(query, self.plan, self.log)
-
-    @classmethod
-    def restore(
-        cls, data: bytes, query: WindowQuery, schemas: Mapping[str, pa.Schema]
-    ) -> WindowEngine:
-        """The engine whose `snapshot` this is; the query may change its goal."""
-        return restored(data, cls(query, schemas))
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         stage = self.reorder
