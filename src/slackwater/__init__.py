@@ -17,21 +17,12 @@ from slackwater.query import functions
 from slackwater.query.aggregate import AggregateQuery, aggregate
 from slackwater.query.expression import col
 from slackwater.query.functions import Aggregate, avg, count, first, last, stddev
-from slackwater.query.goals import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    NoSlack,
-    Recall,
-    Slack,
-)
+from slackwater.query.goals import InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop, TailDrop
 from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.query.windows import Sliding, Tumbling, Tuples
 from slackwater.sql import sql
 

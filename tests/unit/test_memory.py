@@ -151,7 +151,7 @@ def test_a_hole_of_a_day_and_a_lead_of_a_week_need_few_buckets():
     late = reorder.Reorder(n_streams=2, slack=10)
     for ts in (0, day, day + 5, 7 * day, 7 * day + 1):
         late.arrive(0, ts)
-    assert late.bucket_count <= 2**20
+    assert late.rings.length <= 2**20
     assert late.in_sync(0) == [0, day, day + 5]
     out = late.arrive(1, 8 * day) + late.arrive(1, 9 * day)
     assert out == [0, 1, 2]

@@ -21,7 +21,7 @@ import numpy as np
 from slackwater.kernels import drops as kernels
 from slackwater.kernels.histogram import BUCKETS, upper_edges
 from slackwater.kernels.records import F64, I64, NEVER
-from slackwater.query.goals import DropRatio
+from slackwater.query.window_goals import DropRatio
 
 _MEMORY = 30  # periods over which distances are remembered
 _SEEN_OFTEN = 50  # or so many events that the ratio would drop, if that is longer

@@ -25,11 +25,12 @@ from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count, stddev
 from slackwater.query.functions import max as largest
 from slackwater.query.functions import sum as total
-from slackwater.query.goals import DropRatio, MaxSlack, NoSlack, Recall, Slack
+from slackwater.query.goals import MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop
 from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.window_goals import DropRatio
 from slackwater.query.windows import Sliding, Tumbling, Tuples
 from slackwater.stats.novelty import Novelty
 

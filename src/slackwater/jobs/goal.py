@@ -6,20 +6,10 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from slackwater.jobs.toml_table import Table
-from slackwater.query.goals import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    NoSlack,
-    Recall,
-    Slack,
-)
+from slackwater.query.goals import Goal, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.shedding import Harvest, RandomDrop, Shedding, SheddingOption, TailDrop
 from slackwater.query.units import TimeUnit, to_units
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.query.windows import length_of_text
 
 Default = TypeVar("Default", bound=Goal | None)

@@ -10,11 +10,11 @@ from sqlglot import exp
 from slackwater.errors import QueryError
 from slackwater.query.aggregate import aggregate
 from slackwater.query.any_query import AnyQuery
-from slackwater.query.goals import DropRatio
 from slackwater.query.join import join
 from slackwater.query.keys import shared_text
 from slackwater.query.stream import Stream
 from slackwater.query.window import window
+from slackwater.query.window_goals import DropRatio
 from slackwater.query.windows import sliding_window
 from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.expressions import condition, conjuncts, key_of

@@ -14,10 +14,11 @@ from slackwater.kernels.records import F64, I64
 from slackwater.metrics.counters import Metrics
 from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count
-from slackwater.query.goals import Deadline, Goal, InputQuantile, NoSlack, Recall, Slack
+from slackwater.query.goals import Goal, InputQuantile, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop, SheddingOption, TailDrop
 from slackwater.query.stream import Stream
+from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Tumbling
 from slackwater.testing.workloads import drifting_streams, uniform_keys, zipf_streams
 from slackwater_lab.papers.overload import Workload, query_of

@@ -19,9 +19,10 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
 from slackwater.kernels.records import F64, I64
 from slackwater.query.functions import Aggregate, Function, count
-from slackwater.query.goals import DropRatio, ErrorBound, Heartbeat, Slack
+from slackwater.query.goals import Slack
 from slackwater.query.stream import Stream
 from slackwater.query.window import window
+from slackwater.query.window_goals import DropRatio, ErrorBound, Heartbeat
 from slackwater.query.windows import Sliding, Tuples
 from slackwater_lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
 from slackwater_lab.plots import Panel, panels, wrapped
