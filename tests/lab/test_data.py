@@ -8,11 +8,12 @@ import pytest
 
 import slackwater as sw
 from slackwater.errors import DataError, QueryError
-from slackwater.testing.workloads import WorkloadError, drifting_streams, soccer
+from slackwater.testing.workloads import WorkloadError, soccer
 from slackwater_lab.datasets import DATASETS, delays, get, local_times
 from slackwater_lab.debs import read_debs
 from slackwater_lab.frontier import Search
 from slackwater_lab.measure import Job, measure
+from slackwater_lab.synthetic import drifting_streams
 
 MINUTES = 0.5
 

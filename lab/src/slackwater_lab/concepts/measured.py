@@ -20,8 +20,9 @@ from slackwater.query.shedding import Harvest, RandomDrop, SheddingOption, TailD
 from slackwater.query.stream import Stream
 from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Tumbling
-from slackwater.testing.workloads import drifting_streams, uniform_keys, zipf_streams
+from slackwater.testing.workloads import uniform_keys
 from slackwater_lab.papers.overload import Workload, query_of
+from slackwater_lab.synthetic import drifting_streams, zipf_streams
 
 SECOND = 1000  # in units
 TARGET = 0.95
