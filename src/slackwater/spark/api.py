@@ -17,7 +17,7 @@ from slackwater.spark.job import Job
 from slackwater.spark.options import Options, check_options, idle_after, max_future_skew
 from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.session import STATE_PROVIDER, cores_of
-from slackwater.spark.unpack import KIND, TAGS
+from slackwater.spark.unpack import REJECTED
 
 __all__ = ["Options", "rejects", "results", "stream"]
 
@@ -35,15 +35,14 @@ def stream(query: AnyQuery, inputs: Mapping[str, Any], options: Options) -> Data
     return dataflow(job, frames, options.control, streaming)
 
 
-def results(tagged: DataFrame) -> DataFrame:
+def results(output: DataFrame) -> DataFrame:
     """The results of a query that was run with ``rejects=True``."""
-    found = tagged.where(F.col(KIND) == "result")
-    return found.drop(*TAGS)
+    return output.where(F.col(REJECTED).isNull()).drop(REJECTED)
 
 
-def rejects(tagged: DataFrame) -> DataFrame:
+def rejects(output: DataFrame) -> DataFrame:
     """The rejected rows of a query run with ``rejects=True``: stream, reason, row (as JSON)."""
-    return tagged.where(F.col(KIND) == "reject").select("stream", "reason", "row")
+    return output.where(F.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
 
 def _job(query: AnyQuery, frames: Sequence[DataFrame], options: Options, streaming: bool) -> Job:
