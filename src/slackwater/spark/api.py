@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from slackwater.spark.unpack import REJECTED
 
 __all__ = ["Options", "rejects", "results", "stream"]
 
+_LOG = logging.getLogger("slackwater")
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -32,6 +34,7 @@ def stream(query: AnyQuery, inputs: Mapping[str, Any], options: Options) -> Data
     check_options(query, options, frames, streaming)
     frames, options = with_arrival(query, frames, options, streaming)
     job = _job(query, frames, options, streaming)
+    _LOG.info("%s of %s; goal: %s", query.kind, ", ".join(query.names), query.goal)
     return dataflow(job, frames, options.control, streaming)
 
 
