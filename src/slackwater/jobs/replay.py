@@ -17,7 +17,7 @@ import pyarrow as pa
 from slackwater.engine.replay import Run
 from slackwater.engine.replay_lines import lines
 from slackwater.errors import DataError
-from slackwater.jobs.advise import fitting_period
+from slackwater.jobs.advise import fitting_period, recall_of
 from slackwater.jobs.goal import goal_of
 from slackwater.jobs.job import Sink
 from slackwater.jobs.measurement import Measurement
@@ -28,7 +28,6 @@ from slackwater.jobs.verify import compare
 from slackwater.metrics.counters import Metrics
 from slackwater.metrics.progress import ProgressLine
 from slackwater.query.any_query import AnyQuery
-from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import Duration
 from slackwater.testing.oracle import EMBEDDED, exact
@@ -82,12 +81,10 @@ def _(
     query: JoinQuery, recording: Recording, run: Run, over: Duration | None
 ) -> tuple[list[Measurement], str]:
     """Measure recall, K and latency against the full join."""
-    goal = query.goal
     slacks = run.output.slacks
     span = run.output.top - slacks[0][0] if slacks else 0
-    gamma, period = 0.95, over or fitting_period(span, query.unit)
-    if isinstance(goal, Recall):
-        gamma, period = goal.target, over or goal.over
+    gamma, own = recall_of(query.goal)
+    period = over or own or fitting_period(span, query.unit)
     report = run.report(gamma, period)
     measured = [
         Measurement("results", report.produced, "results"),
