@@ -10,6 +10,7 @@ import slackwater as sw
 from property.strategies import tried
 from property.test_windows import EVENTS, asked, table_of, windows
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 from slackwater.engine.window import WindowEngine
 
 pytestmark = pytest.mark.determinism
@@ -54,18 +55,18 @@ def shown(engine, outputs):
 
 @tried(0.15)
 @given(EVENTS, windows(), GOALS, st.booleans(), st.integers(1, 9), st.booleans())
-def test_cuts_and_restores_change_nothing(events, case, goal, grouped, cut, restored):
+def test_cuts_and_restores_change_nothing(events, case, goal, grouped, cut, restart):
     query = asked(case[0], goal, grouped)
-    unaffected(query, events, cut, restored)
+    unaffected(query, events, cut, restart)
 
 
 @tried(0.15)
 @given(EVENTS, windows().filter(lambda case: not case[3]), ERRORS, st.integers(1, 9), st.booleans())
-def test_nor_do_they_with_an_error_bound(events, case, goal, cut, restored):
-    unaffected(asked(case[0], goal, grouped=False), events, cut, restored)
+def test_nor_do_they_with_an_error_bound(events, case, goal, cut, restart):
+    unaffected(asked(case[0], goal, grouped=False), events, cut, restart)
 
 
-def unaffected(query, events, cut, restored):
+def unaffected(query, events, cut, restart):
     batch, _ = recorded(query, {"s": table_of(events, "double")}, None)
     schemas = {"s": batch.tables[0].schema}
     whole = WindowEngine(query, schemas)
@@ -74,7 +75,7 @@ def unaffected(query, events, cut, restored):
     outputs = []
     for part in batch.slices(cut):
         outputs.append(engine.feed(part))
-        if restored:
+        if restart:
             engine = restored(engine.snapshot(), WindowEngine(query, schemas))
     outputs.append(engine.flush())
     assert shown(engine, outputs) == expected
