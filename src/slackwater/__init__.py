@@ -92,12 +92,12 @@ def __getattr__(name: str) -> str:
     raise AttributeError(msg)
 
 
-def results(tagged: DataFrame) -> DataFrame:
+def results(output: DataFrame) -> DataFrame:
     """The results of a query that was streamed with ``rejects=True``.
 
     Parameters
     ----------
-    tagged
+    output
         What ``query.stream(..., rejects=True)`` returned.
 
     Returns
@@ -111,15 +111,15 @@ def results(tagged: DataFrame) -> DataFrame:
     """
     from slackwater.spark import api
 
-    return api.results(tagged)
+    return api.results(output)
 
 
-def rejects(tagged: DataFrame) -> DataFrame:
+def rejects(output: DataFrame) -> DataFrame:
     """The rejected rows of a query that was streamed with ``rejects=True``.
 
     Parameters
     ----------
-    tagged
+    output
         What ``query.stream(..., rejects=True)`` returned.
 
     Returns
@@ -133,4 +133,4 @@ def rejects(tagged: DataFrame) -> DataFrame:
     """
     from slackwater.spark import api
 
-    return api.rejects(tagged)
+    return api.rejects(output)

@@ -11,10 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 import slackwater as sw
+from recorded import write_job
 from slackwater.cli import app
 from slackwater.jobs.checkpoint import Checkpoint
 from slackwater.jobs.job import read_job
 from slackwater.jobs.plan import known_before
+from slackwater.jobs.run import start_line
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.testing.workloads import uniform_keys
 
@@ -341,6 +343,7 @@ def test_half_a_write_leaves_no_claim(tmp_path):
 
 def test_a_changed_query_is_refused_before_spark_starts(tmp_path):
     from slackwater.jobs.plan import known_before
+from slackwater.jobs.run import start_line
 
     file = write_job(tmp_path)
     begun(tmp_path, **known_before(read_job(file)))
@@ -357,6 +360,7 @@ def test_a_changed_query_is_refused_before_spark_starts(tmp_path):
 
 def test_a_changed_goal_is_the_same_query(tmp_path):
     from slackwater.jobs.plan import known_before
+from slackwater.jobs.run import start_line
 
     saved = begun(tmp_path, **known_before(read_job(write_job(tmp_path))))
     other = write_job(tmp_path, ('{slack = "300 ms"}', '"max-slack"'), ("shards = 1", ""))
@@ -667,3 +671,9 @@ def test_a_bad_sql_file_is_refused(tmp_path, old, new, message):
     assert old in SQL
     with pytest.raises(JobFileError, match=message):
         sql_job(tmp_path, SQL.replace(old, new))
+
+
+def test_the_start_line_states_the_goal_even_if_the_job_gives_none(tmp_path):
+    with_default = write_job(tmp_path, "join", '[join]\non = "k"')
+    assert start_line(read_job(with_default)) == "job: join of a, b; goal: Recall(0.95)"
+    assert start_line(read_job(write_job(tmp_path, "window"))).endswith("goal: Slack(100 ms)")

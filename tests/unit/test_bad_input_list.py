@@ -220,7 +220,7 @@ def test_a_stream_that_runs_backwards_is_all_late_and_each_loss_is_counted_or_em
 def test_perfect_order_needs_no_slack_and_loses_nothing():
     ordered = table(np.arange(0, 300, 3), arr=np.arange(0, 300, 3))
     run = replay(ordered, ordered, "arr", goal=sw.MaxSlack())
-    assert run.slack()["k"].to_pylist() == [0]
+    assert run.slack["k"].to_pylist() == [0]
     assert run.late.num_rows == 0
     assert run.report().recall == 1.0
 
@@ -229,7 +229,7 @@ def test_rows_that_arrive_before_they_happen_have_no_delay():
     ts = np.arange(0, 300, 3)
     early = table(ts, arr=ts - 1000)
     run = replay(early, early, "arr", goal=sw.MaxSlack())
-    assert run.slack()["k"].to_pylist() == [0]
+    assert run.slack["k"].to_pylist() == [0]
     assert pairs(run) == pairs(replay(table(ts, arr=ts), table(ts, arr=ts), "arr"))
     assert run.metrics.is_balanced
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from slackwater.jobs.toml_table import Table
@@ -84,6 +84,16 @@ def deadline_of(aggregates: Table, unit: TimeUnit) -> Deadline:
     for name, value in given.items():
         _checked(table, name, types[name], value, unit)
     return table.checked(lambda: Deadline(**given))
+
+
+def goal_text(goal: Any) -> str:
+    """Format a goal, with the options that differ from their defaults."""
+    given = [
+        str(getattr(goal, f.name)) if f.default is MISSING else f"{f.name}={getattr(goal, f.name)}"
+        for f in fields(goal)
+        if getattr(goal, f.name) != f.default
+    ]
+    return f"{type(goal).__name__}({', '.join(given)})"
 
 
 def shedding_of(joining: Table, unit: TimeUnit) -> SheddingOption:

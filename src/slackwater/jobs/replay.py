@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from functools import singledispatch
 from pathlib import Path
 from threading import Event
@@ -50,16 +50,6 @@ def with_goal(recording: Recording, goal: Any) -> Recording:
     table = Table("the command line:", {"goal": goal})
     made = goal_of(table, query.unit, query.goal)
     return recording._replace(query=table.checked(lambda: replace(query, goal=made)))
-
-
-def goal_text(goal: Any) -> str:
-    """Format a goal, with the options that differ from their defaults."""
-    given = [
-        str(getattr(goal, f.name)) if f.default is MISSING else f"{f.name}={getattr(goal, f.name)}"
-        for f in fields(goal)
-        if getattr(goal, f.name) != f.default
-    ]
-    return f"{type(goal).__name__}({', '.join(given)})"
 
 
 def replay(recording: Recording) -> Any:

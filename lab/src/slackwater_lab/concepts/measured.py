@@ -166,7 +166,7 @@ class Course:
 
 def _course(name: str, run: Run, begin: int) -> Course:
     report = run.report(TARGET)
-    series, slack = report.measurements, run.slack()
+    series, slack = report.measurements, run.slack
     ends = [*slack["ts"].to_pylist(), series["ts"][-1].as_py()]
     values = slack["k"].to_pylist()
     return Course(
