@@ -69,10 +69,10 @@ lint: setup docs ## Check style, formatting, types, the direction of imports, wo
 	@report=$$("$(BIN)/lint-imports" 2>&1) || { echo "$$report"; exit 1; }
 	@"$(BIN)/python" tools/check_workflows.py
 
-# The variable: Material for MkDocs prints news about itself otherwise.
+# The variable: Material for MkDocs prints news about itself otherwise. With --quiet, --strict would not see warnings.
 docs: setup ## Build the documentation site into build/site; a warning is an error
 	@echo "docs: building build/site"
-	@NO_MKDOCS_2_WARNING=1 "$(BIN)/python" -m mkdocs --quiet build --strict
+	@report=$$(NO_MKDOCS_2_WARNING=1 "$(BIN)/python" -m mkdocs build --strict 2>&1) || { echo "$$report"; exit 1; }
 	@"$(BIN)/python" tools/docs_site.py build/site
 
 test: lint test-main test-nojit ## Set up, lint, and run every test; all that a fresh machine needs
