@@ -81,6 +81,7 @@ def page() -> str:
 def table(scope: Scope) -> str:
     """The metrics of a scope as a table; without the column *shards* where nothing is folded."""
     metrics = [metric for metric in METRICS if metric.scope == scope]
+    rows: list[tuple[str, ...]]
     rows = [("metric", "unit", "shards", "Prometheus", "meaning"), ("---",) * 5]
     rows += [_cells(metric) for metric in metrics]
     if all(metric.fold == "once" for metric in metrics):
