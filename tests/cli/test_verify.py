@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from patience import PROGRAM_S
 from recorded import figures, slackwater, tables, write_job
 from slackwater.jobs.job import Sink, read_job
 from slackwater.jobs.sink_files import columns_of
@@ -287,7 +288,7 @@ def test_aggregates_run_on_spark_and_are_verified(tmp_path):
     program = Path(sys.prefix) / "bin" / "slackwater"
     done = subprocess.run(
         [program, "run", job.name, "--json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PROGRAM_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     run = {line["name"]: line["value"] for line in json.loads(done.stdout)["lines"]}

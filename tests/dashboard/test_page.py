@@ -188,7 +188,7 @@ def test_play_goes_on_by_itself_and_can_be_halted(window, finished):
     window.open(finished)
     window.driver.find_element("id", "play").click()
     window.wait("Number(document.getElementById('moment').value) < 60")
-    window.wait("Number(document.getElementById('moment').value) > 5", timeout_s=30)
+    window.wait("Number(document.getElementById('moment').value) > 5")
     window.driver.find_element("id", "play").click()
     window.wait("document.getElementById('play').ariaPressed === 'false'")
     halted = window.text("moment-text")
@@ -356,6 +356,19 @@ def test_every_control_has_a_name_and_changes_are_announced(window, live):
 # ---- an hour
 
 
+def busy_ms(window, script, frames):
+    """What a frame takes of the page's own thread: time on the processor, not on the clock."""
+    window.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent():
+        metrics = window.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+    before = spent()
+    window.driver.execute_async_script(script, frames)
+    return (spent() - before) / frames
+
+
 def test_an_hour_scrolls_smoothly(window):
     run = join_lines(3600, targets={1800: 0.99}, shed_from=3000)
     with served(run, [ended()], is_live=False) as dashboard:
@@ -364,36 +377,39 @@ def test_an_hour_scrolls_smoothly(window):
             window.js("return JSON.stringify(performance.getEntriesByType('resource'))")
         )
         size = sum(entry["encodedBodySize"] for entry in entries)
-        frames = window.driver.execute_async_script(
+        scrolling = busy_ms(
+            window,
             """
-            const done = arguments[0], times = [];
-            const step = now => {
-              times.push(now);
+            const [frames, done] = arguments;
+            let n = 0;
+            const step = () => {
               scrollBy(0, 12);
-              if (times.length < 150) requestAnimationFrame(step);
-              else done(times.slice(1).map((time, n) => time - times[n]).sort((a, b) => a - b));
+              if (++n < frames) requestAnimationFrame(step);
+              else done();
             };
             requestAnimationFrame(step);
-            """
+            """,
+            frames=150,
         )
-        drags = window.driver.execute_async_script(
+        dragging = busy_ms(
+            window,
             """
-            const done = arguments[0], times = [], slider = document.getElementById('moment');
-            const step = now => {
-              times.push(now);
-              slider.value = String(1000 + 20 * times.length);
+            const [frames, done] = arguments, slider = document.getElementById('moment');
+            let n = 0;
+            const step = () => {
+              slider.value = String(1000 + 20 * ++n);
               slider.dispatchEvent(new Event('input'));
-              if (times.length < 60) requestAnimationFrame(step);
-              else done(times.slice(1).map((time, n) => time - times[n]).sort((a, b) => a - b));
+              if (n < frames) requestAnimationFrame(step);
+              else done();
             };
             requestAnimationFrame(step);
-            """
+            """,
+            frames=60,
         )
     print(  # noqa: T201  the figures are the point
-        f"\none hour: {size:,} bytes of data; a frame takes {frames[len(frames) // 2]:.1f} ms "
-        f"(95 %: {frames[int(0.95 * len(frames))]:.1f} ms) while scrolling, "
-        f"{drags[len(drags) // 2]:.1f} ms while the moment is dragged"
+        f"\none hour: {size:,} bytes of data; a frame takes {scrolling:.1f} ms while scrolling, "
+        f"{dragging:.1f} ms while the moment is dragged"
     )
     assert 0 < size < 5_000_000
-    assert frames[len(frames) // 2] < 50
-    assert drags[len(drags) // 2] < 200
+    assert 0 < scrolling < 50
+    assert 0 < dragging < 200
