@@ -589,6 +589,7 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     assert (saved["shards"], saved["windows"]) == (1, {"a": "1 second", "b": "1 second"})
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_windows_run_too_with_a_page_beside_them(tmp_path):
     table = uniform_keys(2_000, 3, 500, 5)

@@ -282,6 +282,7 @@ def test_a_window_needs_its_keys_in_the_output(tmp_path):
     assert "the output must have result_ts unchanged, got k, n" in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_aggregates_run_on_spark_and_are_verified(tmp_path):
     job = write_job(tmp_path, "aggregate", more="shards = 2")

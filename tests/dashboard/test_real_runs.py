@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.full
+
 SLACKWATER = [sys.executable, "-c", "from slackwater.cli import main; main()"]
 
 

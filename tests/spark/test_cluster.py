@@ -18,9 +18,12 @@ from spark.streams import all_rows, pair, replayed, write
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster.py"
 FILES = 8  # with the tenth micro-batch Spark would rewrite the log of its sink
 
-pytestmark = pytest.mark.skipif(
-    profiles.PROFILE != "trust", reason="`make trust` starts a cluster: some minutes"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        profiles.PROFILE != "trust", reason="`make trust` starts a cluster: some minutes"
+    ),
+]
 
 
 def written(folder):

@@ -158,6 +158,7 @@ def test_seconds_are_noticed_once_in_a_run(caplog, a, b, warned):
     assert len(lines_seen) == 6
 
 
+@pytest.mark.full
 def test_charts_of_two_shards_are_merged_and_commands_are_reported(spark, tmp_path):
     tables = pair(rows=1_200)
     for name, table in tables.items():
@@ -197,6 +198,7 @@ def test_charts_of_two_shards_are_merged_and_commands_are_reported(spark, tmp_pa
         assert set(ours) == set(theirs)
 
 
+@pytest.mark.full
 def test_a_query_that_fails_logs_why(spark, tmp_path):
     log = MetricsLog(tmp_path / "metrics.jsonl")
     spark.streams.addListener(log)
