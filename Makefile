@@ -17,7 +17,7 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 ifndef BESIDE
 .NOTPARALLEL: # the steps share the machine and the compile cache
 endif
-.PHONY: help setup lint lint-types lint-rest docs test test-main test-nojit test-all test-all-main test-all-nojit demo bench peers trust mutants audit release clean
+.PHONY: help setup lint lint-types lint-rest site docs test test-main test-nojit test-all test-all-main test-all-nojit demo bench peers trust mutants audit release clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -62,8 +62,8 @@ $(VENV)/.warm: $(VENV)/.stale
 
 # mypy takes longest: all the rest runs beside it.
 lint: setup ## Check style, formatting, types, the direction of imports, workflows and the documentation site
-	@echo "lint: ruff, ruff format, mypy, import-linter, actionlint, the documentation site"
-	@$(MAKE) --silent -j 2 BESIDE=1 lint-types lint-rest
+	@echo "lint: ruff, ruff format, mypy, import-linter, actionlint"
+	@$(MAKE) --silent -j 2 BESIDE=1 lint-types lint-rest site
 
 lint-types:
 	@"$(BIN)/mypy" --no-error-summary
@@ -73,14 +73,14 @@ lint-rest:
 	@report=$$("$(BIN)/ruff" format --check 2>&1) || { echo "$$report"; exit 1; }
 	@report=$$("$(BIN)/lint-imports" 2>&1) || { echo "$$report"; exit 1; }
 	@"$(BIN)/python" tools/check_workflows.py
-	@$(SITE)
 
-# The variable: Material for MkDocs prints news about itself otherwise.
-SITE := NO_MKDOCS_2_WARNING=1 "$(BIN)/python" -m mkdocs --quiet build --strict && "$(BIN)/python" tools/docs_site.py build/site
+docs: setup site ## Build the documentation site into build/site; a warning is an error
 
-docs: setup ## Build the documentation site into build/site; a warning is an error
+# The variable: Material for MkDocs prints news about itself otherwise. With --quiet, --strict would not see warnings.
+site:
 	@echo "docs: building build/site"
-	@$(SITE)
+	@report=$$(NO_MKDOCS_2_WARNING=1 "$(BIN)/python" -m mkdocs build --strict 2>&1) || { echo "$$report"; exit 1; }
+	@"$(BIN)/python" tools/docs_site.py build/site
 
 # Two suites. `make test` is for every change; `make test-all` also runs the tests marked `full`, and more examples of each property.
 test: lint test-main test-nojit ## Set up, lint, and run the tests of every change; all that a fresh machine needs

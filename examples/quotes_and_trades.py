@@ -45,9 +45,9 @@ with TemporaryDirectory() as scratch:
         late="emit",
     )
     read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-    streams = {name: read.parquet(str(here / name)) for name in query.names}
-    tagged = query.stream(streams, at_end="flush", rejects=True)
-    writer = tagged.writeStream.format("parquet").option("path", f"{here}/out")
+    quotes, trades = read.parquet(f"{here}/quotes"), read.parquet(f"{here}/trades")
+    joined = query.stream(quotes=quotes, trades=trades, at_end="flush", rejects=True)
+    writer = joined.writeStream.format("parquet").option("path", f"{here}/out")
     writer = writer.option("checkpointLocation", f"{here}/state").trigger(availableNow=True)
     writer.start().awaitTermination()
 

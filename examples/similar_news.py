@@ -51,7 +51,7 @@ query = sw.join(
 run = query.replay({name: source() for name in SOURCES}, arrival="found")
 found = np.stack([run.results[f"{name}_story"].to_numpy() for name in SOURCES])
 right = (found == found[0]).all(axis=0) & (found[0] >= 0)
-k = np.median(run.slack()["k"]) / MINUTE
+k = np.median(run.slack["k"]) / MINUTE
 print(f"{3 * ARTICLES:,} articles, {STORIES} stories that all three sources report")
 print(f"found in all three: {len(set(found[0, right]))}; by mistake: {np.sum(~right)}")
 print(f"lost because of late articles: {run.metrics.lost}, counted by the join itself")

@@ -16,6 +16,7 @@ from naive import Event, Tuples, cosine, dot, join, l2, pipeline, reorder, truth
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import replay_join
+from slackwater.engine.snapshot import restored
 from slackwater.events.batch import Batch
 from slackwater.events.limits import Limits
 
@@ -287,7 +288,9 @@ def fed(query, batch, sizes=(10**6,), restart=False, **options):
         outputs.append(engine.feed(part))
         assert engine.metrics().is_balanced
         if restart:
-            engine = JoinEngine.restore(engine.snapshot(), query, schemas(query, batch), **options)
+            engine = restored(
+                engine.snapshot(), JoinEngine(query, schemas(query, batch), **options)
+            )
     return answers(engine, [*outputs, engine.flush()])
 
 

@@ -28,7 +28,7 @@ to get them), and most of them in Prometheus.
 ```
 
 Counters count since the first start of the query, across restarts. Times are in the query's unit,
-in Prometheus in seconds. The column *shards* says how the values of several shards become one. The
+in Prometheus in seconds. The column *shards* shows how the values of several shards become one. The
 column *Prometheus* has the name without its beginning `slackwater_`; all have the label `query`,
 and names that end in `_total` are counters. `commands` has the commands of the micro-batch, such as
 `[{"recall": 0.99}]`."""
@@ -81,8 +81,10 @@ def page() -> str:
 def table(scope: Scope) -> str:
     """The metrics of a scope as a table; without the column *shards* where nothing is folded."""
     metrics = [metric for metric in METRICS if metric.scope == scope]
-    rows: list[tuple[str, ...]]
-    rows = [("metric", "unit", "shards", "Prometheus", "meaning"), ("---",) * 5]
+    rows: list[tuple[str, ...]] = [
+        ("metric", "unit", "shards", "Prometheus", "meaning"),
+        ("---",) * 5,
+    ]
     rows += [_cells(metric) for metric in metrics]
     if all(metric.fold == "once" for metric in metrics):
         rows = [(*row[:2], *row[3:]) for row in rows]

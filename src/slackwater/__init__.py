@@ -17,21 +17,12 @@ from slackwater.query import functions
 from slackwater.query.aggregate import AggregateQuery, aggregate
 from slackwater.query.expression import col
 from slackwater.query.functions import Aggregate, avg, count, first, last, stddev
-from slackwater.query.goals import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    NoSlack,
-    Recall,
-    Slack,
-)
+from slackwater.query.goals import InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop, TailDrop
 from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.query.windows import Sliding, Tumbling, Tuples
 from slackwater.sql import sql
 
@@ -92,12 +83,12 @@ def __getattr__(name: str) -> str:
     raise AttributeError(msg)
 
 
-def results(tagged: DataFrame) -> DataFrame:
+def results(output: DataFrame) -> DataFrame:
     """The results of a query that was streamed with ``rejects=True``.
 
     Parameters
     ----------
-    tagged
+    output
         What ``query.stream(..., rejects=True)`` returned.
 
     Returns
@@ -111,15 +102,15 @@ def results(tagged: DataFrame) -> DataFrame:
     """
     from slackwater.spark import api
 
-    return api.results(tagged)
+    return api.results(output)
 
 
-def rejects(tagged: DataFrame) -> DataFrame:
+def rejects(output: DataFrame) -> DataFrame:
     """The rejected rows of a query that was streamed with ``rejects=True``.
 
     Parameters
     ----------
-    tagged
+    output
         What ``query.stream(..., rejects=True)`` returned.
 
     Returns
@@ -133,4 +124,4 @@ def rejects(tagged: DataFrame) -> DataFrame:
     """
     from slackwater.spark import api
 
-    return api.rejects(tagged)
+    return api.rejects(output)

@@ -109,7 +109,7 @@ def advisor():
 def test_an_outcome_is_what_replay_reports(advisor):
     for goal in (sw.Slack(200), advisor.recall_goal(0.9), sw.MaxSlack()):
         run = pair(goal=goal, select="count").replay(tables(), arrival="arrival")
-        report, outcome = run.report(0.9, period="2 seconds"), advisor.result(goal)
+        report, outcome = run.report(0.9, over="2 seconds"), advisor.result(goal)
         assert (advisor.true, outcome.recall) == (report.true, report.recall)
         assert outcome.phi(0.9) == report.phi
         assert outcome.average_slack == report.average_slack

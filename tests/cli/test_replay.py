@@ -30,7 +30,7 @@ def files(tmp_path):
 def test_figures_are_those_of_the_report(tmp_path):
     told = figures(slackwater("replay", write_job(tmp_path), "--json"), "replay")
     run = pair(goal=sw.Slack("300 ms")).replay(tables(), arrival="arrival")
-    report = run.report(period="1 second")
+    report = run.report(over="1 second")
     assert told["results"] == report.produced == run.results.num_rows
     assert told["true results"] == report.true
     assert told["recall"] == pytest.approx(report.recall, abs=1e-6)

@@ -16,6 +16,7 @@ from slackwater.cli import app
 from slackwater.jobs.checkpoint import Checkpoint
 from slackwater.jobs.job import read_job
 from slackwater.jobs.plan import known_before
+from slackwater.jobs.run import start_line
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.testing.workloads import uniform_keys
 
@@ -669,3 +670,10 @@ def test_a_bad_sql_file_is_refused(tmp_path, old, new, message):
     assert old in SQL
     with pytest.raises(JobFileError, match=message):
         sql_job(tmp_path, SQL.replace(old, new))
+
+
+def test_the_start_line_states_the_goal_even_if_the_job_gives_none(tmp_path):
+    job = read_job(write_job(tmp_path))
+    assert start_line(job) == "pairs: join of a, b; goal: Slack(300 ms)"
+    default = read_job(write_job(tmp_path, ('goal = {slack = "300 ms"}', "")))
+    assert start_line(default) == "pairs: join of a, b; goal: Recall(0.95)"

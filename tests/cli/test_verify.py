@@ -206,7 +206,7 @@ def test_counts_are_added_up(tmp_path):
 
 
 def test_windows_in_tuples_may_have_results_that_are_not_true(tmp_path):
-    job = write_job(tmp_path, asked='[join]\non = "k"')
+    job = write_job(tmp_path, asked='[join]\non = "k"\ngoal = "no-slack"')
     job.write_text(job.read_text().replace('"1 second"', '"9 tuples"', 1))
     write(replayed(job), tmp_path / "out")
     result = slackwater("verify", job, "--json")

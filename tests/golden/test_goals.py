@@ -167,7 +167,7 @@ def test_latency_leaves_what_the_lead_does_not_take(limit, slack):
     # a leads by 110 when its events come: that of b, 100 behind, is not there yet
     goal = sw.Latency(limit, every=100, granularity=10)
     run = query(goal).replay({"a": ticking(0), "b": ticking(100)}, arrival="arr")
-    changes = run.slack()["k"].to_pylist()
+    changes = run.slack["k"].to_pylist()
     assert changes[0] == limit  # nothing is known of leads yet
     assert changes[-1] == slack
 

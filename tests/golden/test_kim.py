@@ -5,7 +5,13 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
-from slackwater.controllers.drop_ratio import Beyond, DropController, KimController, Period, Setting
+from slackwater.controllers.drop_ratio import (
+    Beyond,
+    DropController,
+    HeartbeatSetting,
+    KimController,
+    Period,
+)
 from slackwater.controllers.error_bound import ErrorController
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.kernels.histogram import BUCKETS, bucket_of, upper_edges
@@ -179,11 +185,13 @@ def test_the_budget_is_what_the_ratio_allows_by_the_end_of_the_next_period():
         histogram[: len(behind)] = behind
         return controller.next_setting(Period(200, dropped, 7, histogram))
 
-    assert setting(dropped=29) == Setting(0, limit=27)
-    assert setting(dropped=30) == Setting(14, twice=True)  # nothing is left: twice the largest
+    assert setting(dropped=29) == HeartbeatSetting(0, limit=27)
+    assert setting(dropped=30) == HeartbeatSetting(
+        14, twice=True
+    )  # nothing is left: twice the largest
     # 4 are beyond 0, at worst 4 + 4 * 2 = 12 of a budget of 30 less what was dropped
-    assert setting(dropped=18, behind=(96, 4)) == Setting(0, limit=27)
-    assert setting(dropped=19, behind=(96, 4)) == Setting(1, limit=27)
+    assert setting(dropped=18, behind=(96, 4)) == HeartbeatSetting(0, limit=27)
+    assert setting(dropped=19, behind=(96, 4)) == HeartbeatSetting(1, limit=27)
 
 
 def test_a_distance_is_chosen_as_soon_as_the_ratio_allows_20_drops():
@@ -192,8 +200,8 @@ def test_a_distance_is_chosen_as_soon_as_the_ratio_allows_20_drops():
         behind = np.zeros(BUCKETS, np.int64)
         return DropController(every, ratio=0.1).next_setting(Period(every, 0, 7, behind))
 
-    assert setting(199) == Setting(14, twice=True)  # twice the largest
-    assert setting(200) == Setting(0, limit=37)  # a tenth of 400, three of them kept back
+    assert setting(199) == HeartbeatSetting(14, twice=True)  # twice the largest
+    assert setting(200) == HeartbeatSetting(0, limit=37)  # a tenth of 400, three of them kept back
 
 
 def test_kims_offset_moves_by_a_fiftieth_of_the_largest_distance():

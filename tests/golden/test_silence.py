@@ -13,6 +13,7 @@ from helpers import engine_steps, naive_steps
 from naive import Event
 from slackwater.disorder.reorder import Reorder
 from slackwater.engine.join import JoinEngine
+from slackwater.engine.snapshot import restored
 from slackwater.events.batch import Batch
 from slackwater.events.limits import Limits
 
@@ -245,7 +246,7 @@ def test_a_state_outlives_a_restart():
     assert shard.states == "active idle finished"
     schemas = dict.fromkeys("abc", shard.table.schema)
     saved = shard.engine.snapshot()
-    shard.engine = JoinEngine.restore(saved, shard.engine.query, schemas, idle_after=5)
+    shard.engine = restored(saved, JoinEngine(shard.engine.query, schemas, idle_after=5))
     assert shard.states == "active idle finished"
     assert shard.arrive("c:8") == "active idle active"
 

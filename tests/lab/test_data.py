@@ -8,11 +8,12 @@ import pytest
 
 import slackwater as sw
 from slackwater.errors import DataError, QueryError
-from slackwater.testing.workloads import WorkloadError, drifting_streams, soccer
+from slackwater.testing.workloads import WorkloadError, soccer
 from slackwater_lab.datasets import DATASETS, delays, get, local_times
 from slackwater_lab.debs import read_debs
 from slackwater_lab.frontier import Search
 from slackwater_lab.measure import Job, measure
+from slackwater_lab.synthetic import drifting_streams
 
 MINUTES = 0.5
 
@@ -74,7 +75,7 @@ def test_an_outcome_has_the_numbers_of_the_report(folder, goal):
     outcome = measure(Job("dx3", 1, MINUTES, goal, over="10 s"), folder)
     data = get("dx3", 1, MINUTES, folder)
     run = replace(data.dataset.query, goal=goal).replay(data.tables(), arrival="arrival")
-    report = run.report(0.9, period="10 s")
+    report = run.report(0.9, over="10 s")
     assert outcome.recalls == report.measurements["recall"].to_pylist()
     assert outcome.recall == report.recall
     assert outcome.average_slack == report.average_slack

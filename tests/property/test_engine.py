@@ -72,7 +72,7 @@ def test_slack_may_change_at_any_boundary_in_both_directions(case, sizes, slacks
     table, *_, metrics = whole
     times = table["result_ts"].to_pylist()
     assert times == sorted(times)
-    exact = query.replay(tables(case), arrival="arr").report(period=1, every=1)
+    exact = query.replay(tables(case), arrival="arr").report(over=1, every=1)
     assert metrics.produced + metrics.lost == exact.true
 
 

@@ -54,5 +54,5 @@ def test_without_synchronizer_events_are_joined_as_they_come(case):
     assert sorted(members(run.results, case.m)) == plain(results)
     assert run.late["ts"].to_pylist() == [e.ts for e, _ in late]
     if not query.has_tuple_windows:  # for those a loss is no more than a difference of counts
-        exact = run.report(period=1, every=1)
+        exact = run.report(over=1, every=1)
         assert run.metrics.produced + run.metrics.lost == exact.true

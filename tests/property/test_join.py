@@ -152,8 +152,8 @@ def _same_counts(case):
     counted, made = engine_run(case, select="count"), engine_run(case)
     expected = sorted(Counter(ts for ts, _ in emitted(made, case.m)).items())
     assert list(zip(*counted.results.to_pydict().values(), strict=True)) == expected
-    assert counted.produced() == made.produced()
-    assert counted.produced().to_pydict() == counted.results.to_pydict()
+    assert counted.produced == made.produced
+    assert counted.produced.to_pydict() == counted.results.to_pydict()
     assert counted.late == made.late
     assert counted.metrics == made.metrics
 
@@ -178,7 +178,7 @@ def test_every_arrival_is_accounted_for_once(case):
 @tried(0.5)
 @given(cases())
 def test_the_slack_series_follows_the_largest_delay_or_stays(case):
-    series = [(row["ts"], row["k"]) for row in engine_run(case).slack().to_pylist()]
+    series = [(row["ts"], row["k"]) for row in engine_run(case).slack.to_pylist()]
     local, k, top, expected = {}, case.slack or 0, None, []
     for e in case.valid:
         local[e.stream] = max(local.get(e.stream, e.ts), e.ts)

@@ -120,7 +120,7 @@ def test_with_cpu_to_spare_nothing_is_different(case):
     plain_run = engine_run(case, late="emit")
     run = engine_run(case, late="emit", shed=sw.Harvest(budget=PLENTY, every=5, sample=0.5))
     assert sorted(emitted(run, case.m)) == sorted(emitted(plain_run, case.m))
-    assert run.produced() == plain_run.produced()
+    assert run.produced == plain_run.produced
     assert run.late == plain_run.late
     assert run.metrics.streams == plain_run.metrics.streams
     assert (run.metrics.produced, run.metrics.lost) == (

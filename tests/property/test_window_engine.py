@@ -75,7 +75,7 @@ def unaffected(query, events, cut, restored):
     for part in batch.slices(cut):
         outputs.append(engine.feed(part))
         if restored:
-            engine = WindowEngine.restore(engine.snapshot(), query, schemas)
+            engine = restored(engine.snapshot(), WindowEngine(query, schemas))
     outputs.append(engine.flush())
     assert shown(engine, outputs) == expected
 

@@ -10,7 +10,7 @@ import slackwater as sw
 from helpers import batches, schemas
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
-from slackwater.engine.snapshot import Archive, restore_archive
+from slackwater.engine.snapshot import Archive, restore_archive, restored
 from slackwater.engine.snapshot_format import chunk_from
 from slackwater.events.batch import Batch
 from slackwater.events.limits import Limits
@@ -150,7 +150,7 @@ def test_a_restored_engine_does_not_invent_waits_where_arrivals_are_unknown():
     one = pa.table({"ts": [1], "k": [1]})
     engine = JoinEngine(query, {"a": one.schema, "b": one.schema})
     engine.feed(Batch((one, one), np.array([0, 1], np.uint8)))
-    again = JoinEngine.restore(engine.snapshot(), query, {"a": one.schema, "b": one.schema})
+    again = restored(engine.snapshot(), JoinEngine(query, {"a": one.schema, "b": one.schema}))
     for output in (engine.flush(), again.flush()):
         assert output.table.num_rows == 1
         assert output.waits == []

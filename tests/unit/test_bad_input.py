@@ -163,7 +163,7 @@ def test_empty_streams_give_empty_results():
     run = replay(empty, on="k")
     assert run.results.num_rows == 0
     assert run.report().recall == 1.0
-    assert replay(empty, empty).slack().num_rows == 0
+    assert replay(empty, empty).slack.num_rows == 0
 
 
 def too_far(strict=False):

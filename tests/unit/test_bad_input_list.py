@@ -17,6 +17,7 @@ import pytest
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 
 A = sw.Stream("a", ts="ts", window=10)
 B = sw.Stream("b", ts="ts", window=10)
@@ -220,7 +221,7 @@ def test_a_stream_that_runs_backwards_is_all_late_and_each_loss_is_counted_or_em
 def test_perfect_order_needs_no_slack_and_loses_nothing():
     ordered = table(np.arange(0, 300, 3), arr=np.arange(0, 300, 3))
     run = replay(ordered, ordered, "arr", goal=sw.MaxSlack())
-    assert run.slack()["k"].to_pylist() == [0]
+    assert run.slack["k"].to_pylist() == [0]
     assert run.late.num_rows == 0
     assert run.report().recall == 1.0
 
@@ -229,7 +230,7 @@ def test_rows_that_arrive_before_they_happen_have_no_delay():
     ts = np.arange(0, 300, 3)
     early = table(ts, arr=ts - 1000)
     run = replay(early, early, "arr", goal=sw.MaxSlack())
-    assert run.slack()["k"].to_pylist() == [0]
+    assert run.slack["k"].to_pylist() == [0]
     assert pairs(run) == pairs(replay(table(ts, arr=ts), table(ts, arr=ts), "arr"))
     assert run.metrics.is_balanced
 
@@ -250,10 +251,10 @@ def test_a_schema_that_changed_between_snapshot_and_restore_is_refused(field, me
     saved = JoinEngine(query, {"a": schema, "b": schema}).snapshot()
     changed = {"a": schema, "b": schema.set(1, field)}
     with pytest.raises(sw.SnapshotError, match=f"columns was .*{message}"):
-        JoinEngine.restore(saved, query, changed)
+        restored(saved, JoinEngine(query, changed))
     with pytest.raises(sw.SnapshotError, match="streams was .*'b by ts'.*now .*'b by k'"):
         other = sw.join(A, sw.Stream("b", "k", 10), goal=sw.NoSlack())
-        JoinEngine.restore(saved, other, {"a": schema, "b": schema})
+        restored(saved, JoinEngine(other, {"a": schema, "b": schema}))
 
 
 def raises_value_error(a, b):

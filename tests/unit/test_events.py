@@ -6,6 +6,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
+from slackwater.engine.snapshot import restored
 from slackwater.events.batch import Batch, Checked, offsets, row_bytes
 
 POINT = pa.struct({"x": pa.int32(), "name": pa.string()})
@@ -71,7 +72,7 @@ def test_an_engine_with_rows_of_any_type_can_be_saved(kind, values, _):
     schemas = {"a": table.schema, "b": table.schema}
     engine = JoinEngine(query, schemas)
     engine.feed(Batch((table, table), np.repeat([0, 1], len(values)).astype(np.uint8)))
-    again = JoinEngine.restore(engine.snapshot(), query, schemas)
+    again = restored(engine.snapshot(), JoinEngine(query, schemas))
     assert again.flush().table.equals(engine.flush().table)
 
 

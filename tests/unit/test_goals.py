@@ -102,7 +102,7 @@ def test_a_long_run_may_be_cut_and_restarted_anywhere(name):
 )
 def test_quality_comes_near_what_was_asked(name):
     run = query(GOALS[name], select="count").replay(TABLES, arrival="arr")
-    report = run.report(gamma=0.9, period=1000, every=100)
+    report = run.report(target=0.9, over=1000, every=100)
     assert report.recall > 0.85
     assert report.average_slack < 900  # the largest delay
 
@@ -115,7 +115,7 @@ def test_a_drop_ratio_of_a_join_is_that_of_late_events():
     assert 0.8 * 0.05 <= late / 40_000 <= 0.05
     follows = query(sw.DropRatio(), select="count").replay(TABLES, arrival="arr")
     widest = query(sw.MaxSlack(), select="count").replay(TABLES, arrival="arr")
-    assert follows.slack() == widest.slack()
+    assert follows.slack == widest.slack
     with pytest.raises(sw.QueryError, match="a join has no heartbeat"):
         query(sw.DropRatio(heartbeat="mean"))
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.snapshot import restored
 
 A = pa.table({
     "ts": [1, 2, 3, 4],
@@ -98,7 +99,7 @@ def test_a_restored_engine_projects_the_same():
     expected.extend(whole.flush())
     first, second = batch.cut([5, len(batch.stream)])
     got = cut.feed(first)
-    cut = JoinEngine.restore(cut.snapshot(), query, schemas)
+    cut = restored(cut.snapshot(), JoinEngine(query, schemas))
     got.extend(cut.feed(second))
     got.extend(cut.flush())
     assert got.table.equals(expected.table) and got.table.num_rows > 0

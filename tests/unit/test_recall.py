@@ -7,6 +7,7 @@ import pytest
 import profiles
 import slackwater as sw
 from slackwater.engine.report import columns, truth
+from slackwater.engine.snapshot import restored
 
 pytestmark = pytest.mark.skipif(
     profiles.PLAIN, reason="minutes of events are too many for kernels as plain Python"
@@ -69,7 +70,7 @@ def test_slack_is_not_above_need():
 
 def test_slack_falls_again_when_disorder_does():
     run = asked(sw.Recall(0.95)).replay(two_streams(3, 2_000, 50), arrival="arrival")
-    ts, k = (column.to_numpy() for column in run.slack().columns)
+    ts, k = (column.to_numpy() for column in run.slack.columns)
     before = k[np.searchsorted(ts, 1000 * STEP_S) - 1]
     soon = k[np.searchsorted(ts, 1000 * (STEP_S + 12)) - 1]
     assert before > 1_000
@@ -99,8 +100,8 @@ def test_a_goal_may_change_while_the_query_runs():
     engine.feed(first)
     low = engine.reorder.slack
     engine.set_goal(sw.Recall(0.99))
-    engine = JoinEngine.restore(
-        engine.snapshot(), query, schemas
+    engine = restored(
+        engine.snapshot(), JoinEngine(query, schemas)
     )  # asked for 0.8, changed on the way
     assert engine.query.goal.target == 0.99
     engine.feed(last)

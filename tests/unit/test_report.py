@@ -23,7 +23,7 @@ def test_recall_series_slack_and_latency_by_hand():
     b = [(1, 11), (3, 31), (4, 41), (2, 42), (5, 51), (6, 61), (7, 71), (8, 81)]
     run = joined(a, b, windows=(0, 0))
     # true: 1..8; with K = 0 the late 2 is lost
-    report = run.report(gamma=0.9, period=2, every=1)
+    report = run.report(target=0.9, over=2, every=1)
     assert (report.true, report.produced, report.recall) == (8, 7, 7 / 8)
     series = report.measurements.to_pydict()
     assert series["ts"] == [3, 4, 5, 6, 7, 8]
@@ -40,7 +40,7 @@ def test_recall_series_slack_and_latency_by_hand():
 def test_slack_costs_its_length_in_latency():
     a = [(t, t) for t in range(0, 100)]
     run = joined(a, a, goal=sw.Slack(10))
-    report = run.report(period=10, every=1)
+    report = run.report(over=10, every=1)
     assert report.recall == 1.0
     assert report.average_slack == 10
     assert 9 <= report.average_latency <= 11
@@ -54,26 +54,26 @@ def test_tuple_count_windows_report_recall_and_precision():
     a = [(1, 10), (4, 40), (9, 90)]
     b = [(2, 20), (6, 41), (3, 42), (9, 91)]
     run = joined(a, b, windows=(100, sw.Tuples(1)))
-    report = run.report(period=1, every=1)
+    report = run.report(over=1, every=1)
     assert report.precision is not None
     assert report.precision < 1.0
     assert report.recall < 1.0
-    counted = joined(a, b, windows=(100, sw.Tuples(1)), select="count").report(period=1, every=1)
+    counted = joined(a, b, windows=(100, sw.Tuples(1)), select="count").report(over=1, every=1)
     assert counted.precision is None
-    exact = joined(a, b, windows=(100, sw.Tuples(1)), goal=sw.Slack(10)).report(period=1, every=1)
+    exact = joined(a, b, windows=(100, sw.Tuples(1)), goal=sw.Slack(10)).report(over=1, every=1)
     assert (exact.recall, exact.precision) == (1.0, 1.0)
 
 
 def test_a_report_must_be_asked_for_sensibly():
     run = joined([(1, 1)], [(1, 1)])
-    with pytest.raises(sw.QueryError, match="gamma must be between 0 and 1, got 95"):
-        run.report(gamma=95)
-    with pytest.raises(sw.QueryError, match="period and every must be at least 1 ms"):
-        run.report(period=0)
+    with pytest.raises(sw.QueryError, match="target must be between 0 and 1, got 95"):
+        run.report(target=95)
+    with pytest.raises(sw.QueryError, match="over and every must be at least 1 ms"):
+        run.report(over=0)
 
 
 def test_nothing_to_find_is_nothing_lost():
-    report = joined([(1, 1)], [(50, 50)]).report(period=1, every=1)
+    report = joined([(1, 1)], [(50, 50)]).report(over=1, every=1)
     assert (report.true, report.recall, report.phi, report.latency_95) == (0, 1.0, 1.0, 0.0)
 
 
@@ -82,7 +82,7 @@ def test_the_truth_has_what_was_shed():
     busy = joined(every, every, windows=(50, 50), select="count", shed=sw.Harvest(budget=100))
     whole = joined(every, every, windows=(50, 50), select="count")
     assert busy.metrics.produced < whole.metrics.produced
-    report = busy.report(period=10, every=1)
+    report = busy.report(over=10, every=1)
     assert report.true == whole.metrics.produced
     assert report.recall == busy.metrics.produced / whole.metrics.produced
 

@@ -23,18 +23,17 @@ QUERIES = {
     "listed": sw.join(A, B, on="k", select={"key": "a.k", "sum": "a.v + b.v"}),
     "windows": sw.window(
         PLAIN[0],
-        range="1 s",
-        slide="1 s",
+        window=sw.Tumbling("1 s"),
         by="k",
         select={"n": sw.count(), "mean": sw.avg("v"), "last": sw.last("v")},
     ),
-    "aggregates": sw.join(
+    "aggregates": sw.aggregate(
         *PLAIN,
         on="k",
         by="a.k",
         select={"n": sw.count()},
         window=sw.Tumbling("1 s"),
-        goal=sw.Deadline("2 s"),
+        deadline="2 s",
     ),
 }
 
@@ -44,6 +43,7 @@ def test_results_have_the_schema_that_was_derived_before(name):
     query = QUERIES[name]
     schemas = dict.fromkeys(query.names, TABLE.schema)
     expected = result_schema(query, schemas)
+    assert query.result_schema(schemas) == query.result_schema(**schemas) == expected
     assert engine_for(query, schemas).shape.schema == expected
     tables = dict.fromkeys(query.names, TABLE)
     assert query.replay(tables, arrival="arrived").results.schema == expected

@@ -16,6 +16,7 @@ import profiles
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 from slackwater.jobs.job import read_job
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.joins import conditions
@@ -257,12 +258,12 @@ def saved():
 
 def refused(data):
     with pytest.raises(sw.SnapshotError):
-        JoinEngine.restore(data, SAVED_QUERY, SCHEMAS)
+        restored(data, JoinEngine(SAVED_QUERY, SCHEMAS))
 
 
 def test_every_byte_of_a_snapshot_matters():
     data = saved()
-    JoinEngine.restore(data, SAVED_QUERY, SCHEMAS)
+    restored(data, JoinEngine(SAVED_QUERY, SCHEMAS))
     for at in range(len(data)):
         refused(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         refused(data[:at])

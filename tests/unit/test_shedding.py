@@ -13,6 +13,7 @@ from slackwater.engine.join import JoinEngine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import late_table
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 from slackwater.joins.conditions import may_reorder
 from slackwater.joins.visit_order import counted
 from slackwater.kernels import drop_rates
@@ -544,8 +545,8 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
     engine = JoinEngine(query, dict.fromkeys("ab", table.schema))
     engine.feed(batch)
     for other in ("off", sw.TailDrop(budget=5.0), sw.Harvest(budget=9.0, basic_window=7)):
-        again = JoinEngine.restore(
-            engine.snapshot(), pair(shed=other), dict.fromkeys("ab", table.schema)
+        again = restored(
+            engine.snapshot(), JoinEngine(pair(shed=other), dict.fromkeys("ab", table.schema))
         )
         again.flush()
         assert again.metrics().is_balanced
@@ -555,7 +556,7 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
         )
         assert again.counters.missed >= engine.counters.missed > 0
     fixed = pair(shed=sw.Harvest(budget=30_000.0, every=10, fraction=0.25))
-    again = JoinEngine.restore(engine.snapshot(), fixed, dict.fromkeys("ab", table.schema))
+    again = restored(engine.snapshot(), JoinEngine(fixed, dict.fromkeys("ab", table.schema)))
     assert again.metrics().shedding.throttle == 0.25 != engine.metrics().shedding.throttle
 
 

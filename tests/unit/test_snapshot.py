@@ -13,6 +13,7 @@ import pytest
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 
 QUERY = sw.join(
     sw.Stream("a", "ts", 50), sw.Stream("b", "ts", 50), on="k", goal=sw.Slack(20), late="emit"
@@ -44,7 +45,8 @@ GO_ON = """
 import sys, pyarrow as pa
 from test_snapshot import QUERY, SCHEMAS, batch
 from slackwater.engine.join import JoinEngine
-engine = JoinEngine.restore(sys.stdin.buffer.read(), QUERY, SCHEMAS)
+from slackwater.engine.snapshot import restored
+engine = restored(sys.stdin.buffer.read(), JoinEngine(QUERY, SCHEMAS))
 output = engine.feed(batch(600))
 output.extend(engine.flush())
 with pa.ipc.new_stream(sys.stdout.buffer, output.table.schema) as writer:
@@ -87,7 +89,7 @@ def test_a_snapshot_is_compact():
 )
 def test_a_damaged_or_foreign_snapshot_is_refused(damage, message):
     with pytest.raises(sw.SnapshotError, match=message):
-        JoinEngine.restore(damage(engine_after_a_batch().snapshot()), QUERY, SCHEMAS)
+        restored(damage(engine_after_a_batch().snapshot()), JoinEngine(QUERY, SCHEMAS))
 
 
 @pytest.mark.parametrize(
@@ -108,13 +110,13 @@ def test_a_damaged_or_foreign_snapshot_is_refused(damage, message):
 )
 def test_another_query_is_refused_with_what_changed(query, schemas, message):
     with pytest.raises(sw.SnapshotError, match=message):
-        JoinEngine.restore(engine_after_a_batch().snapshot(), query, schemas)
+        restored(engine_after_a_batch().snapshot(), JoinEngine(query, schemas))
 
 
 def test_goal_and_retention_may_change():
     saved = engine_after_a_batch().snapshot()
     query = replace(QUERY, goal=sw.Slack(500), retention=1000, late="count")
-    engine = JoinEngine.restore(saved, query, SCHEMAS)
+    engine = restored(saved, JoinEngine(query, SCHEMAS))
     assert engine.reorder.slack == 500
     engine.feed(batch(600))
     assert engine.metrics().is_balanced

@@ -103,7 +103,7 @@ def test_dates_and_seconds_are_times_too():
     a = pa.table({"ts": pa.array([0, 1], pa.date32())})
     b = pa.table({"ts": pa.array([86_400], pa.timestamp("s"))})
     query = sw.join(sw.Stream("a", "ts", 0), sw.Stream("b", "ts", 0), goal=sw.NoSlack())
-    assert query.replay({"a": a, "b": b}).produced().to_pydict() == {
+    assert query.replay({"a": a, "b": b}).produced.to_pydict() == {
         "result_ts": [86_400_000],
         "n": [1],
     }

@@ -11,6 +11,7 @@ import pytest
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 from slackwater.joins.columns import VectorColumn
 
 LISTS = pa.list_(pa.float64())
@@ -223,7 +224,7 @@ def test_a_snapshot_is_refused_by_a_query_with_vectors_of_another_length():
     rows = table([1, 2], kind=LISTS)
     schemas = {"a": rows.schema, "b": rows.schema}
     saved = JoinEngine(query(2), schemas).snapshot()
-    JoinEngine.restore(saved, query(2), schemas)
+    restored(saved, JoinEngine(query(2), schemas))
     message = r"another query: streams was \['a by ts, v of 2', .*, now \['a by ts, v of 3'"
     with pytest.raises(sw.SnapshotError, match=message):
-        JoinEngine.restore(saved, query(3), schemas)
+        restored(saved, JoinEngine(query(3), schemas))

@@ -67,9 +67,9 @@ def overload(
     quick: Quick = False,
 ) -> None:
     """Give the join three times what this machine can do; takes about six minutes."""
-    from slackwater_lab.benches.overload import CASES, Setting
+    from slackwater_lab.benches.overload import CASES, OverloadSetting
 
-    _measure("overload", CASES, Setting, json, seed, quick)
+    _measure("overload", CASES, OverloadSetting, json, seed, quick)
 
 
 @app.command(epilog=example("slackwater bench peers", "slackwater bench peers --out results"))

@@ -26,7 +26,8 @@ from slackwater.errors import QueryError
 from slackwater.kernels.records import I64
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.stream import Stream
-from slackwater.testing.workloads import drifting_streams, soccer, star_streams, zipf_streams
+from slackwater.testing.workloads import soccer
+from slackwater_lab.synthetic import drifting_streams, star_streams, zipf_streams
 
 VERSION = 2  # of how datasets are made; another one, other files
 FOLDER = "SLACKWATER_LAB"  # the variable with the folder they are kept in

@@ -62,9 +62,10 @@ def replay(
     json: Json = False,
 ) -> None:
     """Run a query over recorded streams in this process, without Spark."""
+    from slackwater.jobs.goal import goal_text
     from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import recording_of
-    from slackwater.jobs.replay import goal_text, measure, with_goal
+    from slackwater.jobs.replay import measure, with_goal
     from slackwater.jobs.replay import replay as replayed
     from slackwater.jobs.result_file import check_suffix, write
 

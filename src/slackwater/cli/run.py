@@ -28,11 +28,13 @@ def run(
     from slackwater.cli.screen import Screen
     from slackwater.jobs.job import read_job
     from slackwater.jobs.local_spark import local_spark
-    from slackwater.jobs.run import JobRun
+    from slackwater.jobs.run import JobRun, start_line
     from slackwater.jobs.watch import QueryWatch
 
     job = read_job(file)
     job_run = JobRun(job)
+    if not json:
+        typer.echo(start_line(job), err=True)
     watch = QueryWatch(job.name, job.query.unit)
     with beside(dashboard and not check, *_control(job), may_stay=not json) as history:
         with Screen(quiet=json) as screen:

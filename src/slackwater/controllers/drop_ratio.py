@@ -21,7 +21,7 @@ import numpy as np
 from slackwater.kernels import drops as kernels
 from slackwater.kernels.histogram import BUCKETS, upper_edges
 from slackwater.kernels.records import F64, I64, NEVER
-from slackwater.query.goals import DropRatio
+from slackwater.query.window_goals import DropRatio
 
 _MEMORY = 30  # periods over which distances are remembered
 _SEEN_OFTEN = 50  # or so many events that the ratio would drop, if that is longer
@@ -41,7 +41,7 @@ class Period(NamedTuple):
     behind: I64  # how far the events of the period were behind the base; to be emptied
 
 
-class Setting(NamedTuple):
+class HeartbeatSetting(NamedTuple):
     """What the heartbeat should do in the next period."""
 
     distance: int | None = None  # None: it follows the largest one
@@ -105,15 +105,15 @@ class DropController:
         """Start to steer when so many events have come."""
         self._allowed = self.ratio * events
 
-    def next_setting(self, period: Period) -> Setting:
+    def next_setting(self, period: Period) -> HeartbeatSetting:
         """The distance for the next period."""
         self._allowed += self.ratio * self.every
         self._beyond.learn(period.behind, self.ratio * self.every)
         allowed = self._allowed + self.ratio * self.every
         best = self._beyond.within(allowed - period.dropped, self._allowed)
         if best is None:
-            return Setting(2 * period.largest, twice=True)
-        return Setting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
+            return HeartbeatSetting(2 * period.largest, twice=True)
+        return HeartbeatSetting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
 
     def state(self) -> dict[str, Any]:
         """What it has learnt, as plain data."""
@@ -136,13 +136,13 @@ class KimController:
     def begin(self, events: int) -> None:
         """Start to steer when so many events have come; nothing depends on them."""
 
-    def next_setting(self, period: Period) -> Setting:
+    def next_setting(self, period: Period) -> HeartbeatSetting:
         """The offset for the next period; it may take the heartbeat beyond the mean."""
         period.behind[:] = 0
         step = -(-period.largest // _STEPS)
         too_many = period.dropped > self._ratio * period.events
         self._offset += step if too_many else -step
-        return Setting(offset=self._offset)
+        return HeartbeatSetting(offset=self._offset)
 
     def state(self) -> dict[str, Any]:
         """The offset."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from slackwater.controllers.drop_ratio import DropController
 from slackwater.kernels.records import F64
-from slackwater.query.goals import ErrorBound
+from slackwater.query.window_goals import ErrorBound
 
 _FIRST = 0.5  # the share at first, by the bound: a sum is as wrong as what it lacks
 _LESS, _MORE = 0.7, 1.15  # steps of the share

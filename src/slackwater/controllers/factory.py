@@ -13,9 +13,10 @@ from slackwater.controllers.latency import LatencyController
 from slackwater.controllers.pd import PdController
 from slackwater.controllers.quantile import QuantileController
 from slackwater.controllers.recall import RecallController
-from slackwater.query.goals import DropRatio, InputQuantile, Latency, MaxSlack, Model, Recall, Slack
+from slackwater.query.goals import InputQuantile, Latency, MaxSlack, Model, Recall, Slack
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
+from slackwater.query.window_goals import DropRatio
 
 _OF_MODEL: dict[Model, Callable[[JoinQuery, Recall], Controller]] = {
     "measured": RecallController,

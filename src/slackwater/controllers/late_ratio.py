@@ -12,9 +12,9 @@ import numpy as np
 
 from slackwater.controllers.controller import Interval
 from slackwater.controllers.drop_ratio import Beyond
-from slackwater.query.goals import DropRatio
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
+from slackwater.query.window_goals import DropRatio
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.statistics import Statistics
 

@@ -23,7 +23,7 @@ from slackwater.events.log import Log
 from slackwater.kernels import heartbeat as kernels
 from slackwater.kernels import histogram
 from slackwater.kernels.records import BEFORE, I64, NEVER, NONE, Released
-from slackwater.query.goals import Heartbeat
+from slackwater.query.window_goals import Heartbeat
 
 Follow = Literal["nothing", "largest", "twice"]
 

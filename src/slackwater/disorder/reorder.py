@@ -38,6 +38,25 @@ def _first(n: int, out: Released) -> Released:
     return Released(*(column[:n] for column in out))
 
 
+def _empty_buffers(n_streams: int) -> Buffers:
+    ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
+    ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = BEFORE
+    ctl[kernels.BOUNDARY] = NEVER
+    return Buffers(
+        ctl,
+        local=np.full(n_streams, BEFORE),
+        newest=np.full(n_streams, BEFORE),
+        moved=np.zeros(n_streams, np.int64),
+        overdue=np.full(n_streams, NONE),
+        overdue_last=np.full(n_streams, NONE),
+    )
+
+
+def _span(times: list[int]) -> int:
+    """Time from the earliest to the latest."""
+    return max(times) - min(times) if times else 0
+
+
 class ReorderState(NamedTuple):
     """Scalars by name, what is known of each stream, and where the waiting events are."""
 
@@ -106,24 +125,15 @@ class Reorder:
     ) -> None:
         self.n_streams = n_streams
         self.log = log or Log()
-        ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
+        self.buffers = _empty_buffers(n_streams)
+        ctl = self.buffers.ctl
         ctl[kernels.HOLD_TIES] = hold_ties
         ctl[kernels.OVERDUE_NOW] = overdue == "now"
         ctl[kernels.FOLLOW] = follow
         ctl[kernels.PASS] = not synchronize
-        ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = BEFORE
-        ctl[kernels.BOUNDARY] = NEVER
         ctl[kernels.COMMON_CLOCK] = common_clock
         ctl[kernels.IDLE_AFTER] = kernels.AT_NO_TIME if idle_after is None else idle_after
-        self.buffers = Buffers(
-            ctl,
-            local=np.full(n_streams, BEFORE),
-            newest=np.full(n_streams, BEFORE),
-            moved=np.zeros(n_streams, np.int64),
-            overdue=np.full(n_streams, NONE),
-            overdue_last=np.full(n_streams, NONE),
-        )
-        self._rings = BucketRings(2 * n_streams, self.log, limits)
+        self.rings = BucketRings(2 * n_streams, self.log, limits)
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self.set_slack(slack)
 
@@ -156,7 +166,7 @@ class Reorder:
 
     def buffered_of(self, stream: int) -> int:
         """How many events of `stream` wait here."""
-        rings = self._rings.size(stream) + self._rings.size(self.n_streams + stream)
+        rings = self.rings.size(stream) + self.rings.size(self.n_streams + stream)
         return rings + len(self._overdue(stream))
 
     def is_idle(self, stream: int) -> bool:
@@ -172,28 +182,21 @@ class Reorder:
         """Whether the stream was declared finished and has not moved on since."""
         return bool(self.buffers.moved[stream] == kernels.FINISHED)
 
-    @property
-    def bucket_count(self) -> int:
-        """Length of the bucket arrays."""
-        return self._rings.length
-
     def local(self, stream: int) -> int:
         """Local time: the largest time this stream has delivered."""
         return int(self.buffers.local[stream])
 
     def in_slack(self, stream: int) -> list[int]:
         """Times in the K-slack buffer of `stream`, ascending."""
-        return sorted(
-            self._times(self._overdue(stream)) + self._times(self._rings.contents(stream))
-        )
+        return sorted(self._times(self._overdue(stream)) + self._times(self.rings.contents(stream)))
 
     def in_sync(self, stream: int) -> list[int]:
         """Times in the Synchronizer's buffer of `stream`, ascending."""
-        return self._times(self._rings.contents(self.n_streams + stream))
+        return self._times(self.rings.contents(self.n_streams + stream))
 
     def waiting(self) -> I64:
         """Numbers of all events that wait here."""
-        rings = [self._rings.contents(ring) for ring in range(2 * self.n_streams)]
+        rings = [self.rings.contents(ring) for ring in range(2 * self.n_streams)]
         overdue = [self._overdue(stream) for stream in self._streams]
         return np.concatenate(rings + overdue)
 
@@ -208,9 +211,9 @@ class Reorder:
             self.buffers.local.tolist(),
             self.buffers.newest.tolist(),
             self.buffers.moved.tolist(),
-            np.concatenate([self._rings.contents(s) for s in self._streams]),
+            np.concatenate([self.rings.contents(s) for s in self._streams]),
             np.concatenate([self._overdue(s) for s in self._streams]),
-            np.concatenate([self._rings.contents(self.n_streams + s) for s in self._streams]),
+            np.concatenate([self.rings.contents(self.n_streams + s) for s in self._streams]),
         )
 
     def resume(self, state: ReorderState) -> None:
@@ -222,13 +225,13 @@ class Reorder:
         self.buffers.moved[:] = state.moved
         events = np.concatenate([state.in_slack, state.overdue, state.in_sync])
         times = self._times(events)
-        self._make_room(max(times) - min(times) if times else 0)
+        self._make_room(_span(times))
         records = self.log.records()
         for s in self._streams:
             own = state.in_slack[self.log.stream[state.in_slack - self.log.base] == s]
-            self._rings.insert(s, own)
+            self.rings.insert(s, own)
             own = state.in_sync[self.log.stream[state.in_sync - self.log.base] == s]
-            self._rings.insert(self.n_streams + s, own)
+            self.rings.insert(self.n_streams + s, own)
         for event in state.overdue:
             stream = self.log.stream[event - self.log.base]
             kernels.set_overdue(event, stream, self.buffers, records)
@@ -242,7 +245,7 @@ class Reorder:
         self._make_room(slack)
         if grows:
             for stream in self._streams:
-                kernels.recall_overdue(stream, self.buffers, self._rings.arrays, self.log.records())
+                kernels.recall_overdue(stream, self.buffers, self.rings.arrays, self.log.records())
 
     def finish(self, stream: int) -> None:
         """No more is to be expected of `stream`: it is idle from the next advance of another on."""
@@ -261,11 +264,11 @@ class Reorder:
         records = self.log.records()
         if ctl[kernels.PASS] and self.buffered:  # of a goal before this one
             ctl[kernels.NOW] = at
-            kernels.flush(self.buffers, self._rings.arrays, records, out)
+            kernels.flush(self.buffers, self.rings.arrays, records, out)
         reason = kernels.NO_ROOM
         while reason == kernels.NO_ROOM:
             at, reason = kernels.run(
-                at, end, self.buffers, self._rings.arrays, records, out, changes
+                at, end, self.buffers, self.rings.arrays, records, out, changes
             )
             if reason == kernels.NO_ROOM:
                 self._make_room(self._span_with(at))
@@ -275,11 +278,11 @@ class Reorder:
 
     def flush(self) -> Released:
         """End of input: everything leaves, in this order; valid until the next run."""
-        self._make_room(self._span())
+        self._make_room(_span(self._times(self.waiting())))
         self.buffers.ctl[kernels.N_OUT] = 0
         self.buffers.ctl[kernels.NOW] = self.log.end - 1
         out = self._room_for(self.buffered)
-        kernels.flush(self.buffers, self._rings.arrays, self.log.records(), out)
+        kernels.flush(self.buffers, self.rings.arrays, self.log.records(), out)
         return _first(self.buffers.ctl[kernels.N_OUT], out)
 
     def arrive(self, stream: int, ts: int, tick: bool = False) -> list[int]:
@@ -307,23 +310,16 @@ class Reorder:
             event = int(link[event - self.log.base])
         return np.array(events, np.int64)
 
-    def _span(self) -> int:
-        """Time from the earliest to the latest event here."""
-        times = self._times(self.waiting())
-        return max(times) - min(times) if times else 0
-
     def _span_with(self, arrival: int) -> int:
-        """The same with the next arrival and the local time that its delay is measured from."""
+        """Time spanned by what waits, the next arrival, and the local time of its stream."""
         ts = int(self.log.ts[arrival - self.log.base])
         local = self.local(int(self.log.stream[arrival - self.log.base]))
-        times = [*self._times(self.waiting()), ts]
-        if local > BEFORE:
-            times.append(local)
-        return max(times) - min(times)
+        known = [local] if local > BEFORE else []
+        return _span([*self._times(self.waiting()), ts, *known])
 
     def _make_room(self, span: int) -> None:
         """Have buckets for `span` time units, K and all that waits: more of them, or wider ones."""
         span = max(span, self.slack)
-        if not self._rings.fits(span):
-            self._rings.make_room(max(span, self._span()))
-            self.buffers.ctl[kernels.SHIFT] = self._rings.shift
+        if not self.rings.fits(span):
+            self.rings.make_room(max(span, _span(self._times(self.waiting()))))
+            self.buffers.ctl[kernels.SHIFT] = self.rings.shift

@@ -20,7 +20,8 @@ from slackwater.compensation.tally import Tally
 from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
 from slackwater.disorder.arrival_clock import ArrivalClock
-from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.engine.accounting import add
+from slackwater.engine.base import DEAD, ShardEngine
 from slackwater.engine.deadlines import WindowDeadlines
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.panes import Panes
@@ -248,7 +249,8 @@ class AggregateEngine(ShardEngine[AggregateQuery, ArrivalClock]):
     def _rename_codes(self, renamed: I32) -> None:
         """Do nothing: the codes are in the log."""
 
-    def _stored(self) -> int:
+    def stored_events(self) -> int:
+        """How many events are in panes."""
         return len(self._panes.all_events())
 
     def _oldest(self) -> int:

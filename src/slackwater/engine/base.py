@@ -7,8 +7,7 @@ same results, the same K series and the same metrics. It reads no clock; time is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.disorder.reorder import Reorder
+from slackwater.engine.accounting import Counters, add, shard_metrics
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Intake, Numbers, Rejected
 from slackwater.engine.output import Output, Shape
@@ -26,9 +26,9 @@ from slackwater.errors import DataError, EngineStoppedError
 from slackwater.events.batch import Batch
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
-from slackwater.kernels.records import BEFORE, I32, I64, U8
+from slackwater.kernels.records import I32, I64, U8
 from slackwater.metrics.charts import ChartPart
-from slackwater.metrics.counters import Metrics, SheddingMetrics, State, StreamMetrics
+from slackwater.metrics.counters import Metrics, SheddingMetrics
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
@@ -41,31 +41,6 @@ DEAD = 255  # the location of an event that is not needed any more
 
 AQuery = TypeVar("AQuery", JoinQuery, WindowQuery, AggregateQuery)
 Stage = TypeVar("Stage", Reorder, HeartbeatStage, ArrivalClock)
-
-
-@dataclass
-class Counters:
-    """Running totals behind `Metrics`, lists by stream; part of a snapshot."""
-
-    arrivals: list[int]
-    in_order: list[int]
-    late_kept: list[int]
-    late_dropped: list[int]
-    rejected: list[dict[str, int]]  # by reason
-    shed: list[int]
-    produced: int = 0
-    lost: int = 0
-    lost_unknown: int = 0
-    max_lateness: int = 0
-    evicted: int = 0
-    missed: float = 0.0  # results left out by load shedding, estimated
-    missed_variance: float = 0.0
-    lost_variance: float = 0.0
-
-    @classmethod
-    def zero(cls, m: int) -> Counters:
-        """Nothing has happened yet."""
-        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)], [0] * m)
 
 
 class ShardEngine(ABC, Generic[AQuery, Stage]):
@@ -202,7 +177,7 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         """Change the figures of the goal from here on; what was learnt stays."""
 
     @abstractmethod
-    def _stored(self) -> int:
+    def stored_events(self) -> int:
         """How many events the operator keeps."""
 
     @abstractmethod
@@ -211,49 +186,15 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
 
     def metrics(self) -> Metrics:
         """Counters since the start."""
-        total = self.counters
-        return Metrics(
-            {name: self._stream_metrics(s) for s, name in enumerate(self.query.names)},
-            produced=total.produced,
-            lost=total.lost,
-            lost_unknown=total.lost_unknown,
-            slack=self.reorder.slack,
-            max_delay=self.reorder.max_delay,
-            max_lateness=total.max_lateness,
-            stored=self._stored(),
-            shedding=self._shedding_metrics(),
-        )
+        return shard_metrics(self)
 
     def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
         """`part` with the fields that only this kind of engine has."""
         return part
 
-    def _shedding_metrics(self) -> SheddingMetrics | None:
+    def shedding_metrics(self) -> SheddingMetrics | None:
         """Figures of load shedding, in engines that shed."""
         return None
-
-    def _stream_metrics(self, s: int) -> StreamMetrics:
-        total, local = self.counters, self.reorder.local(s)
-        return StreamMetrics(
-            arrivals=total.arrivals[s],
-            in_order=total.in_order[s],
-            late_kept=total.late_kept[s],
-            late_dropped=total.late_dropped[s],
-            buffered=self.reorder.buffered_of(s),
-            shed=total.shed[s],
-            rejected=dict(sorted(total.rejected[s].items())),
-            local_time=None if local == BEFORE else local,
-            state=self._stream_state(s),
-        )
-
-    def _stream_state(self, s: int) -> State:
-        reorder = self.reorder
-        if self.flushed or reorder.is_finished(s):
-            return "finished"
-        if reorder.is_idle(s):
-            return "idle"
-        behind = reorder.top - reorder.local(s)
-        return "slow" if behind > reorder.slack and reorder.is_awaited(s) else "active"
 
     def _check(self, batch: Batch | None) -> None:
         if self._stopped:
@@ -346,11 +287,6 @@ def _whole(pieces: Iterator[Output]) -> Output:
     for piece in pieces:
         output.extend(piece)
     return output
-
-
-def add(totals: list[int], more: Sequence[int] | I64) -> None:
-    """Add to each total."""
-    totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
 
 
 def _brief(schema: pa.Schema) -> str:

@@ -115,7 +115,7 @@ def with_join_facts(engine: JoinEngine, part: ChartPart) -> ChartPart:
     part = part._replace(found=found, true=true)
     if engine.shedder is not None:
         part = part._replace(throttle=engine.shedder.throttle.z, harvest=_harvest(engine))
-    if getattr(engine.query.goal, "synchronize", True):
+    if engine.query.synchronizes:
         part = part._replace(lead=max(part.leads.values(), default=0))
     return part if engine.statistics is None else _with_curve(engine, engine.statistics, part)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,25 +12,31 @@ import pyarrow as pa
 from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
-from slackwater.disorder.reorder import Reorder, ReorderState
-from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.disorder.reorder import Reorder
+from slackwater.engine import join_state
+from slackwater.engine.accounting import count_results
+from slackwater.engine.base import ShardEngine
 from slackwater.engine.chart_part import with_join_facts
-from slackwater.engine.output import Output, Shape
+from slackwater.engine.output import Output, Shape, parts_of
 from slackwater.engine.result_schema import check_schema
-from slackwater.engine.shedding import index_for, metrics_of, shedder_for, wanted
-from slackwater.engine.snapshot import restored
+from slackwater.engine.shedding import (
+    count_shed,
+    evict,
+    index_for,
+    made_without_shedding,
+    metrics_of,
+    shedder_for,
+    wanted,
+)
 from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.joins.conditions import compile_conditions
-from slackwater.joins.window_join import JoinState, WindowJoin
-from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I32, I64, U8, Late, Made, Released, Results
+from slackwater.joins.window_join import WindowJoin
+from slackwater.kernels.records import BEFORE, I32, I64, U8, Released, Results
 from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import SheddingMetrics
-from slackwater.query.goals import Goal, goal_from_dict
+from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
-
-_STORED, _IN_SLACK, _OVERDUE, _IN_SYNC = range(4)  # locations of events
 
 
 class JoinEngine(ShardEngine[JoinQuery, Reorder]):
@@ -77,7 +82,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             hold_ties=query.has_tuple_windows,
             common_clock=common_clock,
             idle_after=idle_after,
-            synchronize=getattr(query.goal, "synchronize", True),
+            synchronize=query.synchronizes,
             log=self.log,
             limits=limits,
         )
@@ -106,76 +111,19 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         """Change K by hand."""
         self._set_slack(slack, self.reorder.top)
 
-    @classmethod
-    def restore(
-        cls,
-        data: bytes,
-        query: JoinQuery,
-        schemas: Mapping[str, pa.Schema],
-        controller: Controller | None = None,
-        common_clock: bool = False,
-        idle_after: int | None = None,
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> JoinEngine:
-        """The engine whose `snapshot` this is; the query may change its goal and retention."""
-        return restored(data, cls(query, schemas, controller, common_clock, idle_after, limits))
-
     def event_locations(self) -> U8:
         """Stored in the windows, or waiting in one of the buffers."""
-        log, waiting = self.log, self.reorder.state()
-        horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
-        kept = log.ts >= horizons[log.stream] if log.size else np.zeros(0, bool)
-        kept &= log.keys[:, 0] >= 0  # ticks and shed events are not stored
-        place = np.where(kept, _STORED, DEAD).astype(np.uint8)
-        place[waiting.in_slack - log.base] = _IN_SLACK
-        place[waiting.overdue - log.base] = _OVERDUE
-        place[waiting.in_sync - log.base] = _IN_SYNC
-        return place
+        return join_state.event_locations(self)
 
     def state(self) -> dict[str, Any]:
         """The state without the events, as plain data."""
-        waiting = self.reorder.state()
-        return {
-            "reorder": {
-                "scalars": waiting.scalars,
-                "local": waiting.local,
-                "newest": waiting.newest,
-                "moved": waiting.moved,
-            },
-            "join": self.join.state()._asdict(),
-            "statistics": None if self.statistics is None else self.statistics.state(),
-            "controller": self.controller.state(),
-            "shedder": None if self.shedder is None else self.shedder.state(),
-        }
+        return join_state.plain_state(self)
 
     def resume(self, header: dict[str, Any], at: dict[int, I64]) -> None:
         """Continue from the header of a snapshot; the goal may be another one."""
-        slack = self.reorder.slack
-        none = np.empty(0, np.int64)
-        self.reorder.resume(
-            ReorderState(
-                **header["reorder"],
-                in_slack=at.get(_IN_SLACK, none),
-                overdue=at.get(_OVERDUE, none),
-                in_sync=at.get(_IN_SYNC, none),
-            )
-        )
-        same_goal = repr(self.initial_goal) == header["initial_goal"]
-        goal = goal_from_dict(header["goal"])
-        if same_goal and goal != self.query.goal:
-            self.set_goal(goal)  # it was changed on the way
-        elif not same_goal and self.statistics is None:
-            self.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
-        self.join.resume(JoinState(**header["join"]), at.get(_STORED, none))
-        if self.statistics is not None and self.statistics.fits(header["statistics"]):
-            self.statistics.resume(header["statistics"])
-            if same_goal:
-                self.controller.resume(header["controller"])
-        if self.shedder is not None and self.shedder.fits(header["shedder"]):
-            self.shedder.resume(header["shedder"])
-            self.join.set_orders(self.shedder.orders)
+        join_state.resume(self, header, at)
 
-    def _stored(self) -> int:
+    def stored_events(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
         log = self.log
         since = max(self._first_alive, log.base)
@@ -251,32 +199,11 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         assert self.shedder is not None
         before = self.shedder.orders
         self.shedder.adapt(self.reorder.top, wanted(self.query.goal, self.statistics))
-        self._evict()
+        if self.shedder.eviction is not None and self.join.time != BEFORE:
+            evict(self, self.shedder, self._reached)
+            self._forget_rows(self._reached)
         if self.shedder.orders != before:
             self.join.set_orders(self.shedder.orders)
-
-    def _evict(self) -> None:
-        """Drop the least valuable events when the windows hold more than they may."""
-        shedder, log = self.shedder, self.log
-        assert shedder is not None
-        if shedder.eviction is None or self.join.time == BEFORE:
-            return
-        stored = self.event_locations() == _STORED
-        stored[self._reached - log.base :] = False  # they have not come yet
-        age, size = [], []
-        for s, rows in enumerate(self.rows):
-            own = np.flatnonzero(stored & (log.stream == s))
-            age.append(np.maximum(0, self.join.time - log.ts[own]) // shedder.shed.basic[s])
-            sizes = rows.sizes(log.row[own]) + log.bytes_per_event
-            size.append(np.bincount(age[s], sizes).astype(float))
-        for s, kept in enumerate(shedder.eviction.ages_kept(size, self.reorder.top)):
-            if np.any(age[s] >= kept):
-                basic = int(shedder.shed.basic[s])
-                first = self.join.first_to_keep(self.join.time - kept * basic + 1, basic)
-                own = stored & (log.stream == s)
-                self.counters.evicted += int(np.count_nonzero(log.ts[own] < first))
-                self.join.forget_before(s, first)
-        self._forget_rows(self._reached)
 
     def measured(self, busy: float, begin: int) -> None:
         """Record that the input since time `begin` kept the machine busy for `busy` seconds.
@@ -322,18 +249,17 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             except StopIteration as end:
                 made, late, sampled = end.value
                 break
-            for part in self._cut(found, piece):
+            for part in parts_of(found, self.rows, piece):
                 self._materialise(part, out)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
-        self._count(out.stream, made, late)
+        count_results(self.counters, out.stream, made, late)
+        if self.shedder is not None:
+            count_shed(self.counters, self.shedder, out.stream, made)
         if self.statistics is not None:
             could_make = made
             if self.shedder is not None and self.shedder.is_shedding:
-                # The goal is about disorder alone. Late events, which are behind, make nothing.
-                own = sampled.n > 0
-                position = sampled.position[own]
-                could_make = Made(position, out.ts[position], sampled.n[own])
+                could_make = made_without_shedding(out, sampled)
             self.statistics.join(
                 out.stream,
                 out.ts,
@@ -343,29 +269,8 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             )
         self._output.step(self.log, out, made, late)
 
-    def _count(self, streams: I64, made: Made, late: Late) -> None:
-        total, m = self.counters, len(self.rows)
-        kept = (late.fate & fates.LATE_KEPT) > 0
-        behind = np.bincount(streams[late.position], minlength=m)
-        behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
-        add(total.in_order, np.bincount(streams, minlength=m) - behind)
-        add(total.late_kept, behind_kept)
-        add(total.late_dropped, behind - behind_kept)
-        total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
-        total.max_lateness = max(total.max_lateness, int(late.by.max(initial=0)))
-        produced, lost = int(made.n.sum()), int(late.lost.sum())
-        total.produced += produced
-        total.lost += lost
-        if self.shedder is not None:
-            dropped, estimates = self.shedder.count_arrivals(streams)
-            add(total.shed, dropped)
-            add(total.in_order, -dropped)
-            total.lost_variance += estimates.lost_variance
-            if self.shedder.is_shedding:
-                total.missed += estimates.full_results - produced
-                total.missed_variance += estimates.full_results_variance
-
-    def _shedding_metrics(self) -> SheddingMetrics | None:
+    def shedding_metrics(self) -> SheddingMetrics | None:
+        """Figures of load shedding, if there is a shedder."""
         if self.shedder is None:
             return None
         return metrics_of(self.shedder, self.counters, self.reorder.top)
@@ -373,23 +278,6 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
     def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
         """`part` with the recent recall, the curve and the harvest."""
         return with_join_facts(self, part)
-
-    def _cut(self, found: Results, piece: int | None) -> Iterator[Results]:
-        """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""
-        if piece is None:
-            yield found
-            return
-        sizes = np.zeros(len(found.ts), np.int64)
-        for s, rows in enumerate(self.rows):
-            sizes += rows.sizes(found.row[s])
-        part = np.cumsum(sizes) // piece
-        ends = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
-        for begin, end in pairwise(ends):
-            own = slice(begin, end)
-            yield Results(
-                found.row[:, own], found.ts[own], found.position[own], found.last[own],
-                found.late[own],
-            )  # fmt: skip
 
     def _materialise(self, found: Results, out: Released) -> None:
         output = self._output

@@ -10,7 +10,6 @@ import time
 from types import TracebackType
 
 from slackwater.engine.base import AnyEngine
-from slackwater.engine.join import JoinEngine
 
 
 class LoadMeter:
@@ -29,5 +28,5 @@ class LoadMeter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and isinstance(self._engine, JoinEngine):
+        if kind is None:
             self._engine.measured(time.perf_counter() - self._started, self._begin)

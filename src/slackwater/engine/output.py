@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Rejected
 from slackwater.engine.result_schema import LATE, join_columns, projection_of, schema_of
+from slackwater.engine.rows import Rows
 from slackwater.events.log import Log
 from slackwater.joins.projection import Projection
 from slackwater.kernels import join as fates
@@ -193,3 +195,20 @@ def late_table(late: Sequence[LateEvents], names: Sequence[str]) -> pa.Table:
         "lost": pa.array(lost, pa.int64()),
         "exact": pa.array(exact, pa.bool_()),
     })  # fmt: skip
+
+
+def parts_of(found: Results, rows: Sequence[Rows], piece: int | None) -> Iterator[Results]:
+    """`found` in parts of about `piece` bytes each, so that large rows cannot pile up."""
+    if piece is None:
+        yield found
+        return
+    sizes = np.zeros(len(found.ts), np.int64)
+    for s, of_stream in enumerate(rows):
+        sizes += of_stream.sizes(found.row[s])
+    part = np.cumsum(sizes) // piece
+    ends = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+    for begin, end in pairwise(ends):
+        own = slice(begin, end)
+        yield Results(
+            found.row[:, own], found.ts[own], found.position[own], found.last[own], found.late[own]
+        )

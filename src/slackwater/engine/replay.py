@@ -188,10 +188,12 @@ class Run:
         """The results, in result-time order but for late ones; the counts with select="count"."""
         return self.output.table
 
+    @cached_property
     def produced(self) -> pa.Table:
         """How many results were made for each result time: (result_ts, n)."""
         return counts(self.output.made, _COUNTS)
 
+    @cached_property
     def slack(self) -> pa.Table:
         """K over event time: (ts, k), a row for each change."""
         return slack_table(self.output.slacks)
@@ -208,22 +210,32 @@ class Run:
 
     def report(
         self,
-        gamma: float = 0.95,
-        period: Duration = "1 minute",
+        target: float = 0.95,
+        over: Duration = "1 minute",
         every: Duration = "1 second",
     ) -> Report:
         """Compare with the exact truth, the join of the sorted input.
 
         Parameters
         ----------
-        gamma
+        target
             Γ, the recall that should be reached.
-        period
+        over
             P: recall is measured over the last P of result time.
         every
             L: a measurement each L.
+
+        Returns
+        -------
+        Report
+            Recall, the share of measurements that reach the target, latency and slack.
+
+        Raises
+        ------
+        QueryError
+            If the target is not a share, or a duration is too short.
         """
-        return report(self, gamma, period, every)
+        return report(self, target, over, every)
 
 
 @dataclass(frozen=True)
@@ -258,6 +270,7 @@ class WindowRun:
         arrived = stream.in_order + stream.late_dropped + stream.buffered
         return stream.late_dropped / max(1, arrived)
 
+    @cached_property
     def slack(self) -> pa.Table:
         """How far the heartbeat was behind its base: (ts, k), a row for each change."""
         return slack_table(self.output.slacks)

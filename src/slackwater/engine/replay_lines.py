@@ -82,6 +82,11 @@ def lines(
         If the tables are not those of the query, or it needs arrivals and there are none.
     QueryError
         If `every` is not a duration of at least one unit.
+
+    Examples
+    --------
+    >>> for line in lines(query, tables, "arrived", every="10 s"):  # doctest: +SKIP
+    ...     print(line["batch"], line["metrics"]["recall"])
     """
     batch, _ = recorded(query, tables, arrival)
     if query.needs_arrival and arrival is None:

@@ -33,7 +33,7 @@ class Report:
     produced: int
     recall: float  # over the whole run; 1.0 when there is nothing to find
     precision: float | None  # share of the produced results that are true; None: not known
-    gamma: float  # Γ
+    target: float  # Γ
     phi: float  # Φ(Γ): share of the measurements not below Γ
     measurements: pa.Table  # (ts, produced, true, recall): γ(P) on the grid of L
     average_slack: float  # over event time after the first P
@@ -67,15 +67,15 @@ def truth(query: JoinQuery, batch: Batch, select: Select = "count") -> tuple[Out
     return output, orders
 
 
-def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
+def report(run: Run, target: float, over: Duration, every: Duration) -> Report:
     """Measure `run`."""
-    if not 0 <= gamma <= 1:
-        msg = f"gamma must be between 0 and 1, got {gamma!r}"
+    if not 0 <= target <= 1:
+        msg = f"target must be between 0 and 1, got {target!r}"
         raise QueryError(msg)
-    p = to_units(period, run.query.unit, "period")
+    p = to_units(over, run.query.unit, "over")
     step = to_units(every, run.query.unit, "every")
     if p < 1 or step < 1:
-        msg = f"period and every must be at least 1 {run.query.unit}, got {period!r} and {every!r}"
+        msg = f"over and every must be at least 1 {run.query.unit}, got {over!r} and {every!r}"
         raise QueryError(msg)
     made_ts, made_n, latency = columns(run.output.made)
     true_ts, true_n, _ = columns(truth(run.query, run.batch)[0].made)
@@ -91,8 +91,8 @@ def report(run: Run, gamma: float, period: Duration, every: Duration) -> Report:
         produced=made,
         recall=right / true if true else 1.0,
         precision=precision,
-        gamma=gamma,
-        phi=float(np.mean(recalls >= gamma)) if len(recalls) else 1.0,
+        target=target,
+        phi=float(np.mean(recalls >= target)) if len(recalls) else 1.0,
         measurements=series,
         average_slack=average_slack(run.output.slacks, begin + p, end),
         average_latency=float(np.average(latency, weights=made_n)) if made else 0.0,

@@ -1,21 +1,27 @@
-"""Where load shedding meets the join: what the shedder needs to know, and its metrics."""
+"""Where load shedding meets the join: what the shedder needs, what it drops, and its metrics."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from slackwater.engine.base import Counters
+from slackwater.engine.accounting import Counters, add
+from slackwater.engine.join_state import STORED
 from slackwater.joins.conditions import Conditions, may_reorder
 from slackwater.joins.sorted_windows import SortedWindows, sorted_windows
 from slackwater.joins.visit_order import counted, direct_steps, lookups, steps_from, tied
 from slackwater.kernels import shed as fields
-from slackwater.kernels.records import NONE
+from slackwater.kernels.records import I64, NONE, Made, Released, Sampled
 from slackwater.metrics.counters import SheddingMetrics
 from slackwater.query.goals import Goal, Recall
 from slackwater.query.join import JoinQuery
 from slackwater.shedding.kernel_state import AccessPaths, basic_windows
 from slackwater.shedding.shedder import Shedder
 from slackwater.stats.statistics import Statistics
+
+if TYPE_CHECKING:
+    from slackwater.engine.join import JoinEngine
 
 
 def index_for(query: JoinQuery, conditions: Conditions) -> SortedWindows | None:
@@ -59,6 +65,51 @@ def wanted(goal: Goal, statistics: Statistics | None) -> float | None:
         return None
     found = statistics.produced + statistics.lost
     return min(1.0, goal.target * found / statistics.produced) if statistics.produced else None
+
+
+def evict(engine: JoinEngine, shedder: Shedder, reached: int) -> None:
+    """Drop the least valuable events when the windows hold more than they may.
+
+    Events from `reached` on stay: they have not been taken in yet.
+    """
+    assert shedder.eviction is not None
+    log, join = engine.log, engine.join
+    stored = engine.event_locations() == STORED
+    stored[reached - log.base :] = False
+    age, size = [], []
+    for s, rows in enumerate(engine.rows):
+        own = np.flatnonzero(stored & (log.stream == s))
+        age.append(np.maximum(0, join.time - log.ts[own]) // shedder.shed.basic[s])
+        sizes = rows.sizes(log.row[own]) + log.bytes_per_event
+        size.append(np.bincount(age[s], sizes).astype(float))
+    for s, kept in enumerate(shedder.eviction.ages_kept(size, engine.reorder.top)):
+        if np.any(age[s] >= kept):
+            basic = int(shedder.shed.basic[s])
+            first = join.first_to_keep(join.time - kept * basic + 1, basic)
+            own = stored & (log.stream == s)
+            engine.counters.evicted += int(np.count_nonzero(log.ts[own] < first))
+            join.forget_before(s, first)
+
+
+def made_without_shedding(out: Released, sampled: Sampled) -> Made:
+    """Return the results that a step could have made; the goal is about disorder alone.
+
+    Late events, which come last, make nothing.
+    """
+    own = sampled.n > 0
+    position = sampled.position[own]
+    return Made(position, out.ts[position], sampled.n[own])
+
+
+def count_shed(counters: Counters, shedder: Shedder, streams: I64, made: Made) -> None:
+    """Count what was left out of a step: events of `streams`, which made `made`."""
+    dropped, estimates = shedder.count_arrivals(streams)
+    add(counters.shed, dropped)
+    add(counters.in_order, -dropped)
+    counters.lost_variance += estimates.lost_variance
+    if shedder.is_shedding:
+        counters.missed += estimates.full_results - int(made.n.sum())
+        counters.missed_variance += estimates.full_results_variance
 
 
 def metrics_of(shedder: Shedder, counters: Counters, now: int) -> SheddingMetrics:

@@ -21,7 +21,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.base import DEAD, AnyEngine, Counters
+from slackwater.engine.accounting import Counters
+from slackwater.engine.base import DEAD, AnyEngine
 from slackwater.engine.snapshot_format import (
     Chunk,
     chunk_bytes,

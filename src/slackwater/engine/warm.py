@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.engine.snapshot import restored
 from slackwater.engine.window import WindowEngine
 from slackwater.events.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
@@ -24,11 +25,12 @@ from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count, stddev
 from slackwater.query.functions import max as largest
 from slackwater.query.functions import sum as total
-from slackwater.query.goals import DropRatio, MaxSlack, NoSlack, Recall, Slack
+from slackwater.query.goals import MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop
 from slackwater.query.stream import Stream
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.window_goals import DropRatio
 from slackwater.query.windows import Sliding, Tumbling, Tuples
 from slackwater.stats.novelty import Novelty
 
@@ -92,7 +94,7 @@ def _join_all(queries: Sequence[JoinQuery]) -> None:
         batch, _ = recorded(query, tables, None)
         engine = JoinEngine(query, schemas)
         engine.feed(batch)
-        engine = JoinEngine.restore(engine.snapshot(), query, schemas)
+        engine = restored(engine.snapshot(), JoinEngine(query, schemas))
         engine.flush()
         engine.metrics()
 
@@ -115,7 +117,7 @@ def _single() -> None:
         batch, _ = recorded(query, {"s": table}, None)
         windows = WindowEngine(query, {"s": table.schema})
         windows.feed(batch)
-        windows = WindowEngine.restore(windows.snapshot(), query, {"s": table.schema})
+        windows = restored(windows.snapshot(), WindowEngine(query, {"s": table.schema}))
         windows.flush()
 
 

@@ -13,16 +13,17 @@ import pyarrow as pa
 from slackwater.controllers.drop_ratio import DropController, KimController, Period
 from slackwater.controllers.error_bound import ErrorController
 from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
-from slackwater.engine.base import DEAD, ShardEngine, add
+from slackwater.engine.accounting import add
+from slackwater.engine.base import DEAD, ShardEngine
 from slackwater.engine.output import LateEvents, Output, Production, Shape
 from slackwater.engine.result_schema import check_schema, schema_of, window_columns
-from slackwater.engine.snapshot import restored
 from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels.records import I32, I64, NONE, U8, Aggregated, Late, Released
-from slackwater.query.goals import DropRatio, ErrorBound, Goal, MaxSlack, Slack, goal_from_dict
+from slackwater.query.goals import Goal, MaxSlack, Slack, goal_from_dict
 from slackwater.query.units import to_units
 from slackwater.query.window import WindowQuery
+from slackwater.query.window_goals import DropRatio, ErrorBound
 from slackwater.windows.accuracy import MeasuredAggregate, WindowAccuracy
 from slackwater.windows.slots import SlotPlan
 from slackwater.windows.window_aggregate import AggregateState, WindowAggregate
@@ -58,13 +59,6 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         self.controller = _controller(goal)
         self.errors = _errors(query) if isinstance(goal, ErrorBound) else None
         self.windows = WindowAggregate(query, self.plan, self.log)
-
-    @classmethod
-    def restore(
-        cls, data: bytes, query: WindowQuery, schemas: Mapping[str, pa.Schema]
-    ) -> WindowEngine:
-        """The engine whose `snapshot` this is; the query may change its goal."""
-        return restored(data, cls(query, schemas))
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         stage = self.reorder
@@ -235,7 +229,8 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
     def _rename_codes(self, renamed: I32) -> None:
         self.windows.rename_codes(renamed)
 
-    def _stored(self) -> int:
+    def stored_events(self) -> int:
+        """How many events wait in the windows."""
         return len(self.windows.kept()[0])
 
     def _oldest(self) -> int:

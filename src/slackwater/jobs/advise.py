@@ -23,7 +23,7 @@ from slackwater.jobs.recordings import Recording
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.kernels.records import F64, I64
 from slackwater.query.goals import Goal, InputQuantile, MaxSlack, NoSlack, Recall, Slack
-from slackwater.query.join import JoinQuery
+from slackwater.query.join import DEFAULT_RECALL, JoinQuery
 from slackwater.query.units import Duration, TimeUnit, to_units
 
 TARGETS = (0.8, 0.9, 0.95, 0.99)
@@ -258,8 +258,7 @@ def advisor_for(recording: Recording, target: float | None, over: str | None) ->
     if not isinstance(query, JoinQuery):
         msg = f"{recording.title}: advice is about joins, got a job with [{text_of(query).kind}]"
         raise JobFileError(msg)
-    goal = query.goal
-    own, period = (goal.target, goal.over) if isinstance(goal, Recall) else (0.95, None)
+    own, period = recall_of(query.goal)
     return Advisor(
         query,
         recording.tables,
@@ -267,6 +266,16 @@ def advisor_for(recording: Recording, target: float | None, over: str | None) ->
         own if target is None else target,
         period if over is None else over,
     )
+
+
+def recall_of(goal: Goal) -> tuple[float, Duration | None]:
+    """Return the target and the period by which a recording is judged.
+
+    A goal that nobody chose has no period: one that fits the recording is better.
+    """
+    if not isinstance(goal, Recall):
+        return DEFAULT_RECALL, None
+    return goal.target, None if goal == Recall(DEFAULT_RECALL) else goal.over
 
 
 # ---- tables

@@ -71,5 +71,5 @@ def run_goal(name: str, goal: Goal, game: Mapping[str, Any], seconds: int) -> Go
         goal=goal,
     )
     run = query.replay(game, arrival="arrival")
-    report = run.report(GAMMA, period=f"{period_s(seconds)} seconds")
+    report = run.report(GAMMA, over=f"{period_s(seconds)} seconds")
     return GoalReport(name, report, run.metrics.late_kept + run.metrics.late_dropped)

@@ -20,21 +20,12 @@ from slackwater.jobs.state_estimate import STATE_BY_ROW, StreamState, estimate_s
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.fingerprint import MAY_CHANGE
-from slackwater.query.goals import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    Recall,
-    Slack,
-)
+from slackwater.query.goals import Goal, InputQuantile, Latency, MaxSlack, Recall, Slack
 from slackwater.query.join import JoinQuery
 from slackwater.query.stream import Stream
 from slackwater.query.units import to_units
 from slackwater.query.window import WindowQuery
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.spark.partitioning import Partitioning
 
 Section = tuple[str, list[str]]

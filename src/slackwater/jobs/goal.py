@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from slackwater.jobs.toml_table import Table
-from slackwater.query.goals import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    NoSlack,
-    Recall,
-    Slack,
-)
+from slackwater.query.goals import Goal, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.shedding import Harvest, RandomDrop, Shedding, SheddingOption, TailDrop
 from slackwater.query.units import TimeUnit, to_units
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.query.windows import length_of_text
 
 Default = TypeVar("Default", bound=Goal | None)
@@ -84,6 +74,16 @@ def deadline_of(aggregates: Table, unit: TimeUnit) -> Deadline:
     for name, value in given.items():
         _checked(table, name, types[name], value, unit)
     return table.checked(lambda: Deadline(**given))
+
+
+def goal_text(goal: Any) -> str:
+    """Format a goal, with the options that differ from their defaults."""
+    given = [
+        str(getattr(goal, f.name)) if f.default is MISSING else f"{f.name}={getattr(goal, f.name)}"
+        for f in fields(goal)
+        if getattr(goal, f.name) != f.default
+    ]
+    return f"{type(goal).__name__}({', '.join(given)})"
 
 
 def shedding_of(joining: Table, unit: TimeUnit) -> SheddingOption:

@@ -19,11 +19,11 @@ from slackwater.jobs.toml_table import JobFileError, Table
 from slackwater.query.aggregate import AggregateQuery, aggregate
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.functions import Aggregate, Function
-from slackwater.query.goals import DropRatio
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.stream import Stream
 from slackwater.query.units import TimeUnit, to_units
 from slackwater.query.window import WindowQuery, window
+from slackwater.query.window_goals import DropRatio
 from slackwater.query.windows import Tumbling, Tuples, Window, length_of_text, sliding_window
 from slackwater.sql import sql
 

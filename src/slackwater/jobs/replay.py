@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from functools import singledispatch
 from pathlib import Path
 from threading import Event
@@ -17,7 +17,7 @@ import pyarrow as pa
 from slackwater.engine.replay import Run
 from slackwater.engine.replay_lines import lines
 from slackwater.errors import DataError
-from slackwater.jobs.advise import fitting_period
+from slackwater.jobs.advise import fitting_period, recall_of
 from slackwater.jobs.goal import goal_of
 from slackwater.jobs.job import Sink
 from slackwater.jobs.measurement import Measurement
@@ -28,7 +28,6 @@ from slackwater.jobs.verify import compare
 from slackwater.metrics.counters import Metrics
 from slackwater.metrics.progress import ProgressLine
 from slackwater.query.any_query import AnyQuery
-from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import Duration
 from slackwater.testing.oracle import EMBEDDED, exact
@@ -50,16 +49,6 @@ def with_goal(recording: Recording, goal: Any) -> Recording:
     table = Table("the command line:", {"goal": goal})
     made = goal_of(table, query.unit, query.goal)
     return recording._replace(query=table.checked(lambda: replace(query, goal=made)))
-
-
-def goal_text(goal: Any) -> str:
-    """Format a goal, with the options that differ from their defaults."""
-    given = [
-        str(getattr(goal, f.name)) if f.default is MISSING else f"{f.name}={getattr(goal, f.name)}"
-        for f in fields(goal)
-        if getattr(goal, f.name) != f.default
-    ]
-    return f"{type(goal).__name__}({', '.join(given)})"
 
 
 def replay(recording: Recording) -> Any:
@@ -92,12 +81,10 @@ def _(
     query: JoinQuery, recording: Recording, run: Run, over: Duration | None
 ) -> tuple[list[Measurement], str]:
     """Measure recall, K and latency against the full join."""
-    goal = query.goal
     slacks = run.output.slacks
     span = run.output.top - slacks[0][0] if slacks else 0
-    gamma, period = 0.95, over or fitting_period(span, query.unit)
-    if isinstance(goal, Recall):
-        gamma, period = goal.target, over or goal.over
+    gamma, own = recall_of(query.goal)
+    period = over or own or fitting_period(span, query.unit)
     report = run.report(gamma, period)
     measured = [
         Measurement("results", report.produced, "results"),

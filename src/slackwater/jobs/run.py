@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slackwater.jobs.checkpoint import Checkpoint
+from slackwater.jobs.goal import goal_text
 from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.plan import Planner, known_before, settings
 from slackwater.jobs.toml_table import JobFileError
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     from slackwater.jobs.job import JobFile
+
+
+def start_line(job: JobFile) -> str:
+    """Return what a user should know before anything runs: the query and its goal."""
+    query = job.query
+    return f"{job.name}: {query.kind} of {', '.join(query.names)}; goal: {goal_text(query.goal)}"
 
 
 class JobRun:

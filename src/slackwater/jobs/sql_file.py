@@ -16,7 +16,7 @@ _SPARK = "spark."
 def tables_of(file: str, text: str) -> dict[str, Any]:
     """Parse a job in SQL into the tables of a TOML file."""
     from slackwater.sql.parser import parse
-    from slackwater.sql.statement import Setting, Sink, Source
+    from slackwater.sql.statement import SetStatement, Sink, Source
 
     try:
         statements = parse(text)
@@ -28,7 +28,7 @@ def tables_of(file: str, text: str) -> dict[str, Any]:
     streams: list[dict[str, Any]] = []
     sinks: list[Sink] = []
     for statement in statements:
-        if isinstance(statement, Setting):
+        if isinstance(statement, SetStatement):
             is_spark = statement.name.startswith(_SPARK) or statement.name == "cores"
             (spark if is_spark else job)[statement.name] = statement.value
         elif isinstance(statement, Source):

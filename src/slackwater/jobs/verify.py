@@ -20,10 +20,11 @@ from slackwater.jobs.sink_files import Columns, columns_of, read_output
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
-from slackwater.query.goals import ErrorBound, Recall
+from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
 from slackwater.query.window import WindowQuery
+from slackwater.query.window_goals import ErrorBound
 from slackwater.query.windows import Tuples
 from slackwater.testing.oracle import Exact, exact
 

@@ -48,6 +48,11 @@ def exposition(lines_by_query: Mapping[str, Line]) -> str:
     -------
     str
         The text, to be served as `CONTENT_TYPE`; what is not known is left out.
+
+    Examples
+    --------
+    >>> exposition({"matches": {"batch": 3}}).splitlines()[-1]
+    'slackwater_batch{query="matches"} 3'
     """
     text = []
     for family in FAMILIES:

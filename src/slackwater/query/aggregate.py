@@ -32,10 +32,11 @@ from slackwater.query.aggregate_checks import (
 )
 from slackwater.query.base import Query, QueryKind
 from slackwater.query.functions import Aggregate
-from slackwater.query.goals import Deadline, Goal, goal_from_dict, goal_to_dict
+from slackwater.query.goals import Goal, goal_from_dict, goal_to_dict
 from slackwater.query.keys import Key, On, keys_of
 from slackwater.query.stream import Stream, check_streams, named_inputs
 from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Sliding, Tumbling, window_from_dict, window_to_dict
 
 if TYPE_CHECKING:

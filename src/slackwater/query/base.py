@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from slackwater.errors import QueryError
-from slackwater.query.stream import Stream, named_inputs
+from slackwater.query.stream import Stream, by_stream, named_inputs
 from slackwater.query.units import Duration, TimeUnit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from slackwater.query.goals import Goal
@@ -59,6 +60,37 @@ class Query(ABC):
     def single_shard(self) -> bool:
         """Whether all events must be in one shard."""
         return self.single_shard_reason is not None
+
+    def result_schema(
+        self, schemas: Mapping[str, pa.Schema] | None = None, /, **streams: pa.Schema
+    ) -> pa.Schema:
+        """Return the columns of the results, for streams with these columns.
+
+        Parameters
+        ----------
+        schemas
+            The Arrow schema of each stream, by stream name; for streams whose names are not given
+            as keywords.
+        **streams
+            The same schemas as keywords: ``query.result_schema(quotes=a, trades=b)``.
+
+        Returns
+        -------
+        pyarrow.Schema
+            The schema of ``replay(...).results``; that of `stream` on Spark follows from it.
+
+        Raises
+        ------
+        QueryError
+            If the query names columns that the streams do not have, or if two columns of the
+            results would have one name.
+        DataError
+            If the schema of a stream is missing.
+        """
+        from slackwater.engine.result_schema import result_schema  # the front door, on call
+
+        given = by_stream(self.streams, named_inputs(self.streams, schemas, streams))
+        return result_schema(self, given)  # type: ignore[arg-type]  # one of the three kinds
 
     def __str__(self) -> str:
         from slackwater.sql.printer import printed  # the front door
@@ -110,8 +142,9 @@ class Query(ABC):
             time of the micro-batch) by more than this is rejected, so that one broken clock does
             not make everything else late. None disables the check.
         rejects
-            Return a tagged DataFrame with the rejected rows beside the results; `results` and
-            `rejects` take it apart.
+            Return the rejected rows too: the results keep their columns, behind them is a column
+            ``rejected`` (stream, reason, row as JSON), which is null for results. `results` and
+            `rejects` take the two apart.
         **streams
             The same DataFrames as keywords: ``query.stream(quotes=a, trades=b)``.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from slackwater.errors import QueryError
 from slackwater.query.base import Query, QueryKind
 from slackwater.query.expression import Condition, Expression, canonical
-from slackwater.query.goals import Goal, Recall, Slack, goal_from_dict, goal_to_dict
+from slackwater.query.goals import Goal, NoSlack, Recall, Slack, goal_from_dict, goal_to_dict
 from slackwater.query.join_checks import (
     check_goal,
     check_shedding,
@@ -113,6 +113,11 @@ class JoinQuery(Query):
         return shedding_of(self.shed)
 
     # ---- the same in numbers of the time unit
+
+    @property
+    def synchronizes(self) -> bool:
+        """Whether events wait for the slowest stream; only `NoSlack` can switch it off."""
+        return not isinstance(self.goal, NoSlack) or self.goal.synchronize
 
     @property
     def has_tuple_windows(self) -> bool:

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from slackwater.errors import QueryError
 from slackwater.query.expression import Condition, Expression, canonical
-from slackwater.query.goals import (
-    GOALS,
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    Recall,
-)
+from slackwater.query.goals import GOALS, Goal, InputQuantile, Latency, Recall
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 
 if TYPE_CHECKING:
     from slackwater.query.join import JoinQuery

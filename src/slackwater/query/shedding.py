@@ -155,12 +155,62 @@ class SampledShedding(SheddingBase):
 
 @dataclass(frozen=True)
 class TailDrop(SheddingBase):
-    """Drop events that arrive while the buffer is full, and do nothing else: the baseline."""
+    """Drop events that arrive while the buffer is full, and do nothing else: the baseline.
+
+    Parameters
+    ----------
+    budget
+        CPU capacity: comparisons per second of event time. Results are then the same on every
+        machine. None: the load is measured with the wall clock.
+    buffer
+        Largest backlog of work, as a duration: the most that results are delayed for lack of CPU.
+    every
+        Δ: settings are reconsidered after each Δ of event time.
+    usage
+        With the wall clock: the fraction of the time that the join may be busy.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> TailDrop(buffer="2 seconds").buffer
+    '2 seconds'
+    """
 
 
 @dataclass(frozen=True)
 class RandomDrop(SampledShedding):
-    """Drop events at random before the join, at the rates that leave most results."""
+    """Drop events at random before the join, at the rates that leave most results.
+
+    Parameters
+    ----------
+    budget
+        CPU capacity: comparisons per second of event time. Results are then the same on every
+        machine. None: the load is measured with the wall clock.
+    buffer
+        Largest backlog of work, as a duration: the most that results are delayed for lack of CPU.
+    every
+        Δ: settings are reconsidered after each Δ of event time.
+    usage
+        With the wall clock: the fraction of the time that the join may be busy.
+    sample
+        ω: fraction of events sampled for learning.
+    fraction
+        z: fraction of the full join's work that is done. None: it is found from the load.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> RandomDrop(budget=1e6).sample
+    0.05
+    """
 
 
 @dataclass(frozen=True)
@@ -169,6 +219,19 @@ class Harvest(SampledShedding):
 
     Parameters
     ----------
+    budget
+        CPU capacity: comparisons per second of event time. Results are then the same on every
+        machine. None: the load is measured with the wall clock.
+    buffer
+        Largest backlog of work, as a duration: the most that results are delayed for lack of CPU.
+    every
+        Δ: settings are reconsidered after each Δ of event time.
+    usage
+        With the wall clock: the fraction of the time that the join may be busy.
+    sample
+        ω: fraction of events sampled for learning.
+    fraction
+        z: fraction of the full join's work that is done. None: it is found from the load.
     boost
         γ: factor by which the rules ``"rates"`` and ``"backlog"`` open the throttle when there is
         spare CPU.
@@ -190,6 +253,16 @@ class Harvest(SampledShedding):
         keys are always found by their hash.)
     search, metric
         How the harvest fractions are found; see `shedding.harvest_search.choose`.
+
+    Raises
+    ------
+    QueryError
+        If a value is not allowed.
+
+    Examples
+    --------
+    >>> Harvest(memory="64 MB").memory_bytes
+    67108864
     """
 
     boost: float = 1.2

@@ -1,4 +1,4 @@
-"""Durations as people write them, as whole numbers of the query's time unit.
+"""Durations as people write them, as whole numbers of the query's time unit; and shares.
 
 >>> to_units("5 seconds", "ms"), to_units("1.5 min", "ms"), to_units("200 ms", "us")
 (5000, 90000, 200000)
@@ -89,3 +89,12 @@ def as_plain(values: dict[str, Any]) -> dict[str, Any]:
         name: f"{value // timedelta(microseconds=1)} us" if isinstance(value, timedelta) else value
         for name, value in values.items()
     }
+
+
+def check_share(what: str, value: Any, below: float | None = None) -> None:
+    """Raise if `value` is no share: a number in (0, 1], or in (0, `below`)."""
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    if not good or not 0 < value <= 1 or value == below:
+        most = "at most 1" if below is None else f"below {below:g}"
+        msg = f"{what} must be above 0 and {most}, got {value!r}"
+        raise QueryError(msg)

@@ -20,19 +20,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from slackwater.errors import QueryError
 from slackwater.query.base import Query, QueryKind
 from slackwater.query.functions import Aggregate
-from slackwater.query.goals import (
-    DropRatio,
-    ErrorBound,
-    Goal,
-    MaxSlack,
-    NoSlack,
-    Slack,
-    goal_from_dict,
-    goal_to_dict,
-)
+from slackwater.query.goals import Goal, MaxSlack, NoSlack, Slack, goal_from_dict, goal_to_dict
 from slackwater.query.keys import Key
 from slackwater.query.stream import Stream, named_inputs
 from slackwater.query.units import TimeUnit, as_plain, to_units
+from slackwater.query.window_goals import DropRatio, ErrorBound
 from slackwater.query.windows import (
     Sliding,
     Tumbling,

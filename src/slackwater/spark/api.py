@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,10 +18,11 @@ from slackwater.spark.job import Job
 from slackwater.spark.options import Options, check_options, idle_after, max_future_skew
 from slackwater.spark.partitioning import Partitioning
 from slackwater.spark.session import STATE_PROVIDER, cores_of
-from slackwater.spark.unpack import KIND, TAGS
+from slackwater.spark.unpack import REJECTED
 
 __all__ = ["Options", "rejects", "results", "stream"]
 
+_LOG = logging.getLogger("slackwater")
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -32,18 +34,18 @@ def stream(query: AnyQuery, inputs: Mapping[str, Any], options: Options) -> Data
     check_options(query, options, frames, streaming)
     frames, options = with_arrival(query, frames, options, streaming)
     job = _job(query, frames, options, streaming)
+    _LOG.info("%s of %s; goal: %s", query.kind, ", ".join(query.names), query.goal)
     return dataflow(job, frames, options.control, streaming)
 
 
-def results(tagged: DataFrame) -> DataFrame:
+def results(output: DataFrame) -> DataFrame:
     """The results of a query that was run with ``rejects=True``."""
-    found = tagged.where(F.col(KIND) == "result")
-    return found.drop(*TAGS)
+    return output.where(F.col(REJECTED).isNull()).drop(REJECTED)
 
 
-def rejects(tagged: DataFrame) -> DataFrame:
+def rejects(output: DataFrame) -> DataFrame:
     """The rejected rows of a query run with ``rejects=True``: stream, reason, row (as JSON)."""
-    return tagged.where(F.col(KIND) == "reject").select("stream", "reason", "row")
+    return output.where(F.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")
 
 
 def _job(query: AnyQuery, frames: Sequence[DataFrame], options: Options, streaming: bool) -> Job:

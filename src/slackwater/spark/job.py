@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -71,7 +71,9 @@ class Job:
     @cached_property
     def identity(self) -> str:
         """All that decides what a shard does; equal jobs may share a living engine."""
-        free = [getattr(self.query, name, None) for name in sorted(MAY_CHANGE)]
+        free = {
+            f.name: getattr(self.query, f.name) for f in fields(self.query) if f.name in MAY_CHANGE
+        }
         return repr((self.fingerprint, free, self.idle_after, self.max_future_skew))
 
     # ---- for the pack stage: arrivals, and times that lie in the future

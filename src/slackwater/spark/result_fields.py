@@ -15,13 +15,14 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType, TimestampNTZType
 
 from slackwater.engine.result_schema import RESULT_TS, result_columns
+from slackwater.errors import QueryError
 from slackwater.spark.job import Job
 from slackwater.spark.options import WATERMARK
-from slackwater.spark.unpack import TAGS
+from slackwater.spark.unpack import REJECTED, REJECTED_FIELDS
 
 
 def result_struct(job: Job, frames: Sequence[DataFrame]) -> StructType:
-    """The schema of what a query gives; rejected rows have tags in front, and no results."""
+    """The schema of what a query gives; rejected rows have one column of their own."""
     given = {
         (name, field.name): field
         for name, frame in zip(job.query.names, frames, strict=True)
@@ -35,8 +36,12 @@ def result_struct(job: Job, frames: Sequence[DataFrame]) -> StructType:
             own = given[source]
             fields.append(StructField(field.name, own.dataType, True, _plain(own.metadata)))
     if job.rejects:
+        if any(field.name == REJECTED for field in fields):
+            msg = f"with rejects=True no column of results may be called {REJECTED!r}; rename it"
+            raise QueryError(msg)
         fields = [StructField(f.name, f.dataType, True, f.metadata) for f in fields]
-        fields = [StructField(name, StringType()) for name in TAGS] + fields
+        row = StructType([StructField(name, StringType()) for name in REJECTED_FIELDS])
+        fields.append(StructField(REJECTED, row))
     return StructType(fields)
 
 

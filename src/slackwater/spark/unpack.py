@@ -9,15 +9,15 @@ import pyarrow as pa
 
 from slackwater.spark.blobs import REJECTS, RESULTS, from_ipc
 
-KIND = "kind"
-TAGS = (KIND, "stream", "reason", "row")
+REJECTED = "rejected"  # the column with rejected rows, null for results
+REJECTED_FIELDS = ("stream", "reason", "row")
 
 
 @dataclass(frozen=True)
 class Unpack:
-    """The unpack stage; `schema` is that of its output, with tags in front if rejects are wanted.
+    """The unpack stage; `schema` is that of its output, with `rejected` last if it is wanted.
 
-    Results fill the result columns, rejected rows the tags.
+    Results fill the result columns, rejected rows that column.
     """
 
     schema: pa.Schema
@@ -28,17 +28,22 @@ class Unpack:
             kinds, blobs = (column.to_pylist() for column in batch.columns)
             for kind, data in zip(kinds, blobs, strict=True):
                 if kind in (RESULTS, REJECTS):
-                    yield from self._rows(kind, from_ipc(data)).to_batches()
+                    table = from_ipc(data)
+                    known = _rejected(table) if kind == REJECTS else table
+                    yield from self._rows(known).to_batches()
 
-    def _rows(self, kind: int, table: pa.Table) -> pa.Table:
+    def _rows(self, table: pa.Table) -> pa.Table:
         """Known columns as they are, the others null."""
-        n = table.num_rows
-        columns = []
-        for field in self.schema:
-            if field.name in table.column_names:
-                columns.append(table.column(field.name).cast(field.type))
-            elif field.name == KIND:
-                columns.append(pa.repeat("result" if kind == RESULTS else "reject", n))
-            else:
-                columns.append(pa.nulls(n, field.type))
+        columns = [
+            table.column(field.name).cast(field.type)
+            if field.name in table.column_names
+            else pa.nulls(table.num_rows, field.type)
+            for field in self.schema
+        ]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def _rejected(table: pa.Table) -> pa.Table:
+    """Rejected rows as one column of structs."""
+    parts = [table.column(name).combine_chunks() for name in REJECTED_FIELDS]
+    return pa.table({REJECTED: pa.StructArray.from_arrays(parts, REJECTED_FIELDS)})

@@ -8,19 +8,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from slackwater.query.goals import (
-    Deadline,
-    DropRatio,
-    ErrorBound,
-    Goal,
-    InputQuantile,
-    Latency,
-    MaxSlack,
-    NoSlack,
-    Recall,
-    Slack,
-)
+from slackwater.query.goals import Goal, InputQuantile, Latency, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.shedding import Harvest, RandomDrop, Shedding, TailDrop
+from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 
 
 class GoalWords(NamedTuple):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.base import QueryKind
 from slackwater.query.expression import Column
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal
@@ -24,13 +25,7 @@ from slackwater.sql.literals import identifier, value
 
 def printed(query: AnyQuery) -> str:
     """The SQL of a query, a clause a line."""
-    if isinstance(query, WindowQuery):
-        clauses = _window(query)
-    elif isinstance(query, AggregateQuery):
-        clauses = _aggregates(query)
-    else:
-        clauses = _join(query)
-    return "\n".join(filter(None, clauses))
+    return "\n".join(filter(None, _CLAUSES[query.kind](query)))
 
 
 # ---- the three kinds
@@ -41,7 +36,8 @@ def _join(query: JoinQuery) -> Iterator[str]:
     yield f"FROM {_streams(query)}"
     yield "" if query.slide is None else f"SLIDE {value(query.slide)}"
     yield _where(query.on, query.where)
-    yield _with(query, ("retention", "bounds"), default=JoinQuery)
+    shed = () if query.shed == "off" else (f"SHED {_shed(query.shed)}",)
+    yield _with(query, shed, ("retention", "bounds"))
 
 
 def _window(query: WindowQuery) -> Iterator[str]:
@@ -51,7 +47,7 @@ def _window(query: WindowQuery) -> Iterator[str]:
     yield f"FROM {_stream(stream, parts)}"
     yield _group(query.by, ())
     is_natural = query.bounds == natural_bounds(query.length, query.step)
-    yield _with(query, () if is_natural else ("bounds",), default=WindowQuery, always=("bounds",))
+    yield _with(query, (), () if is_natural else ("bounds",), always=("bounds",))
 
 
 def _aggregates(query: AggregateQuery) -> Iterator[str]:
@@ -64,7 +60,16 @@ def _aggregates(query: AggregateQuery) -> Iterator[str]:
     yield _where(query.on, None)
     yield _group(query.by, query.names)
     yield f"WINDOW {how}"
-    yield _with(query, ("confidence", "retention"), default=AggregateQuery)
+    compensate = query.compensate
+    estimates = "COMPENSATE" if compensate is True else f"COMPENSATE {value(compensate)}"
+    yield _with(query, () if compensate is None else (estimates,), ("confidence", "retention"))
+
+
+_CLAUSES: dict[QueryKind, Callable[[Any], Iterator[str]]] = {
+    "join": _join,
+    "window": _window,
+    "aggregate": _aggregates,
+}
 
 
 # ---- clauses
@@ -151,27 +156,18 @@ def _equality(sides: tuple[Column, Column]) -> str:
 
 
 def _with(
-    query: AnyQuery, valued: tuple[str, ...], default: type[Any], always: tuple[str, ...] = ()
+    query: AnyQuery, own: tuple[str, ...], valued: tuple[str, ...], always: tuple[str, ...] = ()
 ) -> str:
-    """The goal, and the options that are not as they are by themselves."""
-    usual = {f.name: f.default for f in fields(default)}
-    settings = [_goal(query.goal)]
-    compensate = getattr(query, "compensate", None)
-    if compensate is not None:
-        given = "" if compensate is True else f" {value(compensate)}"
-        settings.append(f"COMPENSATE{given}")
-    shed = getattr(query, "shed", "off")
-    if shed != "off":
-        settings.append(f"SHED {_shed(shed)}")
+    """The goal, settings that only this kind of query has, and options that are not the default."""
+    usual = {f.name: f.default for f in fields(query)}
+    settings = [_goal(query.goal), *own]
     for words, option, choices in grammar.CHOICES:
-        chosen = getattr(query, option, None)
-        if option in usual and chosen != usual[option]:
+        if option in usual and (chosen := getattr(query, option)) != usual[option]:
             [spelled] = [" ".join(w) for w, meaning in choices.items() if meaning == chosen]
             settings.append(" ".join(filter(None, (*words, spelled))))
     for words, option in grammar.VALUES:
-        chosen = getattr(query, option, None)
-        if option in valued and (option in always or chosen != usual[option]):
-            settings.append(f"{' '.join(words)} {value(chosen)}")
+        if option in valued and (option in always or getattr(query, option) != usual[option]):
+            settings.append(f"{' '.join(words)} {value(getattr(query, option))}")
     return f"WITH {', '.join(settings)}"
 
 

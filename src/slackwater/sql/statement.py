@@ -58,7 +58,7 @@ class Statement:
 
 
 @dataclass
-class Setting:
+class SetStatement:
     """``SET name = value``, of a file."""
 
     name: str

@@ -64,6 +64,10 @@ class WordParser(parser.Parser):
         except QueryError as error:
             raise self._error(str(error), self._from(first)) from error
 
+    def _once(self, known: object, clause: str, first: Token) -> None:
+        if known:
+            self.raise_error(f"there is more than one {clause}", first)
+
     # ---- values
 
     def _close(self, kind: TokenType, sign: str) -> None:

@@ -1,15 +1,13 @@
 """Generated streams for tests and benchmarks: the same seed gives the same rows.
 
 Every table has an event time `ts` and an `arrival` time, both in ms, and its rows in arrival order,
-so that ``query.replay(tables, arrival="arrival")`` takes it as it is. `zipf_streams` and
-`star_streams` follow the description of the synthetic data of ICDE16, VI; `soccer` imitates its
-soccer game, which is not public in that form.
+so that ``query.replay(tables, arrival="arrival")`` takes it as it is. `soccer` imitates the soccer
+game of ICDE16, VI, which is not public in that form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,172 +57,16 @@ def uniform_keys(
     >>> bool((np.diff(arrival) >= 0).all()), round(float((arrival > ts).mean()), 1)
     (True, 0.3)
     """
-    _at_least(1, rows=rows, rate_per_s=rate_per_s, keys=keys)
-    _at_least(0, mean_delay_ms=mean_delay_ms)
+    at_least(1, rows=rows, rate_per_s=rate_per_s, keys=keys)
+    at_least(0, mean_delay_ms=mean_delay_ms)
     if not 0 <= late_share <= 1:
         msg = f"late_share must be between 0 and 1, got {late_share!r}"
         raise WorkloadError(msg)
-    rng = _generator(seed)
+    rng = generator(seed)
     ts = np.arange(rows) * 1000 // rate_per_s
     delayed = rng.random(rows) < late_share
     delay = np.where(delayed, np.ceil(rng.exponential(mean_delay_ms, rows)), 0).astype(np.int64)
-    return _arriving(ts + delay, ts=ts, k=rng.integers(0, keys, rows), v=rng.random(rows))
-
-
-# ---- the synthetic data of ICDE16
-
-_TICK_MS = 10  # between two events of a stream
-_DELAY_STEP_MS = 10  # the resolution of delays (the paper gives none)
-_LARGEST_DELAY_MS = 20_000
-_START_MS = 20_000  # the common start: no event time is negative
-_VALUES = 100  # attributes are in [1, 100]
-_LARGEST_SKEW = 5.0
-_GOOD = (2.0, 3.0, 3.0)  # delay skews of D×3
-_WORSE = (1.5, 2.0, 2.0)  # where disorder is bad
-_BAD_PHASES = 5  # of a run with bursts; each is the last quarter of its fifth
-_LARGEST_LAG_MS = 10_000
-_HOT_VALUES = 3  # values of a1 whose events are badly delayed
-_PER_MINUTE = 60_000 // _TICK_MS
-
-
-def zipf_streams(
-    minutes: float,
-    seed: int,
-    skews: Sequence[float] = _GOOD,
-    delay_step_ms: int = _DELAY_STEP_MS,
-) -> dict[str, pa.Table]:
-    """D×3 of ICDE16: streams s1, s2, ... of (ts, a1, arrival), 100 events/s each.
-
-    `skews` has the Zipf skew of each stream's delays: the larger, the fewer and shorter delays.
-    Delays are multiples of `delay_step_ms`; the larger it is, the longer they are.
-    The skew of a1 starts at 1 and changes at random, so that the selectivity of
-    ``s1.a1 = s2.a1 and s2.a1 = s3.a1`` drifts.
-
-    >>> streams = zipf_streams(1, seed=1)
-    >>> list(streams), streams["s1"].num_rows, streams["s1"].column_names
-    (['s1', 's2', 's3'], 6000, ['ts', 'a1', 'arrival'])
-    >>> delays = {n: (t["arrival"].to_numpy() - t["ts"].to_numpy()) for n, t in streams.items()}
-    >>> {name: round(float((delay == 0).mean()), 1) for name, delay in delays.items()}
-    {'s1': 0.6, 's2': 0.8, 's3': 0.8}
-    >>> bool(delays["s1"].max() <= 20_000), bool((delays["s1"] % 10 == 0).all())
-    (True, True)
-    """
-    attributes = [("a1",)] * len(skews)
-    return _zipf_tables(minutes, seed, skews, attributes, delay_step_ms)
-
-
-def star_streams(
-    minutes: float,
-    seed: int,
-    skews: Sequence[float] = (3.0, 3.0, 3.0, 4.0),
-    delay_step_ms: int = _DELAY_STEP_MS,
-) -> dict[str, pa.Table]:
-    """D×4 of ICDE16, a star: s1 has a1, a2, a3; s2, s3, s4 have one of them each.
-
-    Made like `zipf_streams`; the paper prints the last delay skew, 4, as a second z_1.
-
-    >>> streams = star_streams(1, seed=1)
-    >>> [table.column_names[1:-1] for table in streams.values()]
-    [['a1', 'a2', 'a3'], ['a1'], ['a2'], ['a3']]
-    """
-    if len(skews) != 4:
-        msg = f"skews must have one delay skew for each of the 4 streams, got {len(skews)}"
-        raise WorkloadError(msg)
-    attributes = [("a1", "a2", "a3"), ("a1",), ("a2",), ("a3",)]
-    return _zipf_tables(minutes, seed, skews, attributes, delay_step_ms)
-
-
-Drift = Literal["step", "ramp", "burst", "lag", "keyed"]
-
-
-def drifting_streams(minutes: float, seed: int, drift: Drift) -> dict[str, pa.Table]:
-    """D×3, but its disorder does not stay the same.
-
-    Parameters
-    ----------
-    drift
-        ``"step"``: much worse from half time on. ``"ramp"``: worse and worse. ``"burst"``: bad
-        phases, a quarter of the time. ``"lag"``: from half time on s3 slows down, until it is 10 s
-        behind. ``"keyed"``: bad for the events of the most frequent values, and for them only.
-
-    >>> tables = drifting_streams(2, 1, "step")
-    >>> delay = tables["s1"]["arrival"].to_numpy() - tables["s1"]["ts"].to_numpy()
-    >>> bool(np.mean(delay[6000:] > 100) > 3 * np.mean(delay[:6000] > 100))
-    True
-    """
-    if drift not in get_args(Drift):
-        msg = f"drift must be one of {', '.join(get_args(Drift))}, got {drift!r}"
-        raise WorkloadError(msg)
-    good, bad = (
-        _zipf_tables(minutes, seed, skews, [("a1",)] * 3) for skews in (_GOOD, _WORSE)
-    )  # the same values, for the same seed
-    tables = {}
-    for i, name in enumerate(good):
-        table = good[name]
-        arrival, values = table["arrival"].to_numpy(), table["a1"].to_numpy()
-        is_bad = _is_bad(_generator(seed, i, 1), drift, values)
-        ts = np.where(is_bad, bad[name]["ts"].to_numpy(), table["ts"].to_numpy())
-        if drift == "lag" and name == "s3":
-            progress = np.arange(len(ts)) / len(ts)
-            arrival = arrival + (_LARGEST_LAG_MS * (2 * progress - 1).clip(0)).astype(np.int64)
-        tables[name] = _arriving(arrival, ts=ts, a1=values)
-    return tables
-
-
-def _is_bad(rng: Generator, drift: Drift, values: Ints) -> NDArray[np.bool_]:
-    """Which events have the worse delays."""
-    progress = np.arange(len(values)) / len(values)
-    if drift == "step":
-        return progress >= 0.5
-    if drift == "ramp":
-        return rng.random(len(values)) < progress
-    if drift == "burst":
-        return (progress * _BAD_PHASES) % 1 >= 0.75
-    if drift == "keyed":
-        return values <= _HOT_VALUES
-    return np.zeros(len(values), bool)
-
-
-def _zipf_tables(
-    minutes: float,
-    seed: int,
-    skews: Sequence[float],
-    attributes: Sequence[tuple[str, ...]],
-    delay_step_ms: int = _DELAY_STEP_MS,
-) -> dict[str, pa.Table]:
-    _at_least(1 / _PER_MINUTE, minutes=minutes)
-    _at_least(1, delay_step_ms=delay_step_ms)
-    rows = round(minutes * _PER_MINUTE)
-    for skew in skews:
-        _at_least(0, skew=skew)
-    arrival = _START_MS + _TICK_MS * np.arange(1, rows + 1)
-    tables = {}
-    for i, (skew, names) in enumerate(zip(skews, attributes, strict=True)):
-        rng = _generator(seed, i)
-        ranks = _LARGEST_DELAY_MS // delay_step_ms + 1
-        delay = delay_step_ms * _zipf(rng, rows, ranks, skew)
-        values = {name: _drifting_values(rng, rows) for name in names}
-        tables[f"s{i + 1}"] = _arriving(arrival, ts=arrival - delay, **values)
-    return tables
-
-
-def _drifting_values(rng: Generator, rows: int) -> Ints:
-    """Zipf values whose skew is 1 at first and another one after every 1 to 10 minutes."""
-    parts: list[Ints] = []
-    left, skew = rows, 1.0
-    while left > 0:
-        n = min(left, int(rng.integers(1, 11)) * _PER_MINUTE)
-        parts.append(1 + _zipf(rng, n, _VALUES, skew))
-        left -= n
-        skew = rng.uniform(0.0, _LARGEST_SKEW)
-    return np.concatenate(parts)
-
-
-def _zipf(rng: Generator, rows: int, ranks: int, skew: float) -> Ints:
-    """Ranks from 0; the r-th of them with a probability in proportion to ``(r + 1) ** -skew``."""
-    share = np.cumsum(np.arange(1, ranks + 1) ** -float(skew))
-    share /= share[-1]
-    return np.searchsorted(share, rng.random(rows), side="right")
+    return arriving(ts + delay, ts=ts, k=rng.integers(0, keys, rows), v=rng.random(rows))
 
 
 # ---- a soccer game
@@ -270,12 +112,12 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
     >>> bool(np.median(delay) < 20), bool(1_000 < delay.max() < 26_000)
     (True, True)
     """
-    _at_least(0.1, seconds=seconds)
-    _at_least(1, rate_per_s=rate_per_s)
-    ball = _Movement(_generator(seed, 2), 1, np.array([18.0, 10.0]), (20.0, 60.0))
-    lag = _Movement(_generator(seed, 3), 1, np.array([0.7 * _LAG_MS, 0.0]), _LAG_PERIOD_S)
+    at_least(0.1, seconds=seconds)
+    at_least(1, rate_per_s=rate_per_s)
+    ball = _Movement(generator(seed, 2), 1, np.array([18.0, 10.0]), (20.0, 60.0))
+    lag = _Movement(generator(seed, 3), 1, np.array([0.7 * _LAG_MS, 0.0]), _LAG_PERIOD_S)
     return {
-        name: _team(_generator(seed, team), team, ball, lag, seconds, rate_per_s)
+        name: _team(generator(seed, team), team, ball, lag, seconds, rate_per_s)
         for team, name in enumerate("ab")
     }
 
@@ -312,7 +154,7 @@ def _team(
     behind = np.clip(-ahead, 0, _LAG_MS)
     arrival = ts + (behind + _soccer_delays(rng, ts, player, team)).astype(np.int64)
     sid = 1 + _PLAYERS * team + player
-    return _arriving(arrival, ts=ts, sid=sid, x=spot[:, 0], y=spot[:, 1])
+    return arriving(arrival, ts=ts, sid=sid, x=spot[:, 0], y=spot[:, 1])
 
 
 def _soccer_delays(rng: Generator, ts: Ints, player: Ints, team: int) -> Floats:
@@ -338,7 +180,7 @@ def _in_burst(rng: Generator, ts: Ints, player: Ints) -> NDArray[np.bool_]:
 # ---- common
 
 
-def _arriving(arrival: Ints, **columns: NDArray[Any]) -> pa.Table:
+def arriving(arrival: Ints, **columns: NDArray[Any]) -> pa.Table:
     """A table in arrival order; events that arrive together keep the order they happened in."""
     order = np.argsort(arrival, kind="stable")
     return pa.table(
@@ -346,12 +188,14 @@ def _arriving(arrival: Ints, **columns: NDArray[Any]) -> pa.Table:
     )
 
 
-def _generator(seed: int, *stream: int) -> Generator:
-    _at_least(0, seed=seed)
+def generator(seed: int, *stream: int) -> Generator:
+    """A source of random numbers that depends on the seed and, if given, on the stream."""
+    at_least(0, seed=seed)
     return np.random.default_rng([seed, *stream])
 
 
-def _at_least(least: float, **given: float) -> None:
+def at_least(least: float, **given: float) -> None:
+    """Raise for an option that is no number or below `least`."""
     for name, value in given.items():
         if not least <= value < np.inf:
             msg = f"{name} must be a number not below {least:g}, got {value!r}"

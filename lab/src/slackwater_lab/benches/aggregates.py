@@ -17,8 +17,8 @@ from slackwater.engine.replay import recorded
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.aggregate_checks import Compensation
 from slackwater.query.functions import count
-from slackwater.query.goals import Deadline
 from slackwater.query.stream import Stream
+from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Tumbling
 
 _PER_MS = 100

@@ -31,12 +31,13 @@ from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest
 from slackwater.query.stream import Stream
 from slackwater.shedding import harvest_search as harvest
-from slackwater.testing.workloads import soccer, star_streams, uniform_keys, zipf_streams
+from slackwater.testing.workloads import soccer, uniform_keys
 from slackwater_lab.benches import windows as window_bench
 from slackwater_lab.benches.aggregates import Aggregates
 from slackwater_lab.benches.metrics_lines import MetricsLines
 from slackwater_lab.papers.harvest import random_case, seconds_of
 from slackwater_lab.papers.overload import Workload, query_of
+from slackwater_lab.synthetic import star_streams, zipf_streams
 
 _WARM_UP = 20_000  # arrivals that call every kernel once
 _QUICK = 50  # so many times less data

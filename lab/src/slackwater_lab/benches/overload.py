@@ -38,7 +38,7 @@ _START_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class OverloadSetting:
     """Options of a case."""
 
     seed: int
@@ -67,7 +67,7 @@ class Case:
     """One benchmark; it may give several lines."""
 
     title: str
-    measure: Callable[[Setting], Iterator[Measurement]]
+    measure: Callable[[OverloadSetting], Iterator[Measurement]]
 
 
 def overloading_rate(seed: int) -> float:
@@ -134,7 +134,7 @@ def _embedded_run(shed: Shedding, tables: dict[str, pa.Table], quick: bool) -> O
 
 
 def _lines(
-    setting: Setting, where: str, ours: Overloaded, tail: Overloaded
+    setting: OverloadSetting, where: str, ours: Overloaded, tail: Overloaded
 ) -> Iterator[Measurement]:
     yield Measurement(f"{where}: results", round(ours.output), "/s")
     yield Measurement(f"{where}: results of tail drop", round(tail.output), "/s")
@@ -150,7 +150,7 @@ def _lines(
     yield Measurement(f"{where}: growth of memory", round(ours.growth, 4), "share", ceiling=flat)
 
 
-def _embedded(setting: Setting) -> Iterator[Measurement]:
+def _embedded(setting: OverloadSetting) -> Iterator[Measurement]:
     tables = setting.tables()
     rate = tables["s1"].num_rows / setting.seconds
     yield Measurement("input", round(rate), "events/s and stream")
@@ -161,7 +161,7 @@ def _embedded(setting: Setting) -> Iterator[Measurement]:
 # ---- on Spark
 
 
-def _spark(setting: Setting) -> Iterator[Measurement]:
+def _spark(setting: OverloadSetting) -> Iterator[Measurement]:
     from slackwater.spark.session import session  # noqa: PLC0415
 
     folder = _files(setting)
@@ -173,7 +173,7 @@ def _spark(setting: Setting) -> Iterator[Measurement]:
     yield from _lines(setting, "Spark", *runs)
 
 
-def _files(setting: Setting) -> Path:
+def _files(setting: OverloadSetting) -> Path:
     """Two seconds of each stream in each file."""
     folder = setting.folder / "overload"
     for name, table in setting.tables().items():
@@ -192,7 +192,9 @@ def _files(setting: Setting) -> Path:
     return folder
 
 
-def _spark_run(spark: SparkSession, shed: Shedding, folder: Path, setting: Setting) -> Overloaded:
+def _spark_run(
+    spark: SparkSession, shed: Shedding, folder: Path, setting: OverloadSetting
+) -> Overloaded:
     query = query_of(3, shed)
     sources = {}
     for name in query.names:

@@ -13,9 +13,9 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
 from slackwater.jobs.measurement import Measurement
 from slackwater.query.functions import max as largest
-from slackwater.query.goals import DropRatio
 from slackwater.query.stream import Stream
 from slackwater.query.window import window
+from slackwater.query.window_goals import DropRatio
 from slackwater.query.windows import Sliding, Tuples
 
 _PER_MS = 10  # events

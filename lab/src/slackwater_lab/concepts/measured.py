@@ -14,13 +14,15 @@ from slackwater.kernels.records import F64, I64
 from slackwater.metrics.counters import Metrics
 from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count
-from slackwater.query.goals import Deadline, Goal, InputQuantile, NoSlack, Recall, Slack
+from slackwater.query.goals import Goal, InputQuantile, NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest, RandomDrop, SheddingOption, TailDrop
 from slackwater.query.stream import Stream
+from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Tumbling
-from slackwater.testing.workloads import drifting_streams, uniform_keys, zipf_streams
+from slackwater.testing.workloads import uniform_keys
 from slackwater_lab.papers.overload import Workload, query_of
+from slackwater_lab.synthetic import drifting_streams, zipf_streams
 
 SECOND = 1000  # in units
 TARGET = 0.95
@@ -166,7 +168,7 @@ class Course:
 
 def _course(name: str, run: Run, begin: int) -> Course:
     report = run.report(TARGET)
-    series, slack = report.measurements, run.slack()
+    series, slack = report.measurements, run.slack
     ends = [*slack["ts"].to_pylist(), series["ts"][-1].as_py()]
     values = slack["k"].to_pylist()
     return Course(

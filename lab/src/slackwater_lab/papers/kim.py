@@ -19,9 +19,10 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
 from slackwater.kernels.records import F64, I64
 from slackwater.query.functions import Aggregate, Function, count
-from slackwater.query.goals import DropRatio, ErrorBound, Heartbeat, Slack
+from slackwater.query.goals import Slack
 from slackwater.query.stream import Stream
 from slackwater.query.window import window
+from slackwater.query.window_goals import DropRatio, ErrorBound, Heartbeat
 from slackwater.query.windows import Sliding, Tuples
 from slackwater_lab.experiment import Cell, Column, Experiment, Findings, Setting, Table
 from slackwater_lab.plots import Panel, panels, wrapped
@@ -135,10 +136,10 @@ def _kim(setting: Setting) -> Findings:
         "periods later: the ratio oscillates around its target and is above it half of the time. "
         "In Fig. 4 it is never above. Our method takes the distance from the observed distribution "
         "and keeps a budget (`slackwater/controllers/drop_ratio.py`).",
-        "In the tables, `asked` is the target ratio and `seen / asked` is the measured ratio "
-        "divided by the target at the end of the run, the mean of three seeds. `at or under` is "
-        "the share of period ends (1,000 events) at or under the target, after ten periods and 20 "
-        "allowed drops, the worst of three seeds. `outages` have fewer late events than 5 %: a "
+        "In the tables, `measured / target` is the ratio at the end of the run divided by its "
+        "target, the mean of three seeds. `at or under` is the share of period ends (1,000 events) "
+        "at or under the target, after ten periods and 20 allowed drops, the worst of three seeds. "
+        "`outages` have fewer late events than 5 %: a "
         "ratio above that is not reached even with an empty buffer. After the step at half time "
         "delays are ten times as long.",
     ]

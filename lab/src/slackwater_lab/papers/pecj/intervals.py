@@ -132,9 +132,11 @@ def zeros(judged: Sequence[Judged]) -> list[Table]:
             float(late.sum()) / draws, _mean(high[nothing]), _mean(inside[nothing]),
             _mean(inside[late]),
         ]))  # fmt: skip
-    columns = (
-        Column("windows"), Column("without results"), Column("told of these at most"),
-        Column("0 told"), Column("with results later"), Column("upper end where 0 was told"),
+    columns = (  # names stay in the JSON
+        Column("windows"), Column("without results"),
+        Column("told of these at most", title="largest estimate of these"),
+        Column("0 told", title="reported as 0"), Column("with results later"),
+        Column("upper end where 0 was told", title="upper end where 0 was reported"),
         Column("truth inside 95 %", "share"), Column("of those with results later", "share"),
     )  # fmt: skip
     title = "Windows without results, and windows without any at the deadline (per draw)"

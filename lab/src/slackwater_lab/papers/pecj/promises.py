@@ -39,5 +39,6 @@ class Promises:
             missed = sum(case.beyond > 0.0 for case in cases)
             verdict = f"missed in {missed} of {len(cases)}" if missed else "kept"
             rows.append(((what,), [worst.promised, verdict, worst.found, worst.where]))
-        columns = (Column("asked"), Column("verdict"), Column("worst"), Column("where"))
+        limit = Column("asked", title="limit")  # the name stays in the JSON
+        columns = (limit, Column("verdict"), Column("worst"), Column("where"))
         return Table("Promises", ("promise",), columns, rows)

@@ -32,8 +32,8 @@ from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.aggregate_checks import Compensation
 from slackwater.query.functions import count
 from slackwater.query.functions import sum as total
-from slackwater.query.goals import Deadline
 from slackwater.query.stream import Stream
+from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Tumbling
 from slackwater_lab.papers.pecj.data import LENGTH, MS, Dataset, Window, tables
 from slackwater_lab.papers.pecj.oracles import oracles

@@ -1,0 +1,102 @@
+"""Every arrival is counted once: running totals of a shard, and the metrics made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from slackwater.kernels import join as fates
+from slackwater.kernels.records import BEFORE, I64, Late, Made
+from slackwater.metrics.counters import Metrics, State, StreamMetrics
+
+if TYPE_CHECKING:
+    from slackwater.engine.base import AnyEngine
+
+
+@dataclass
+class Counters:
+    """Running totals behind `Metrics`, lists by stream; part of a snapshot."""
+
+    arrivals: list[int]
+    in_order: list[int]
+    late_kept: list[int]
+    late_dropped: list[int]
+    rejected: list[dict[str, int]]  # by reason
+    shed: list[int]
+    produced: int = 0
+    lost: int = 0
+    lost_unknown: int = 0
+    max_lateness: int = 0
+    evicted: int = 0
+    missed: float = 0.0  # results left out by load shedding, estimated
+    missed_variance: float = 0.0
+    lost_variance: float = 0.0
+
+    @classmethod
+    def zero(cls, m: int) -> Counters:
+        """Nothing has happened yet."""
+        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)], [0] * m)
+
+
+def add(totals: list[int], more: Sequence[int] | I64) -> None:
+    """Add to each total."""
+    totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
+
+
+def count_results(total: Counters, streams: I64, made: Made, late: Late) -> None:
+    """Count a step of a join: events of `streams`, the results they made, those that were late."""
+    m = len(total.in_order)
+    kept = (late.fate & fates.LATE_KEPT) > 0
+    behind = np.bincount(streams[late.position], minlength=m)
+    behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
+    add(total.in_order, np.bincount(streams, minlength=m) - behind)
+    add(total.late_kept, behind_kept)
+    add(total.late_dropped, behind - behind_kept)
+    total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
+    total.max_lateness = max(total.max_lateness, int(late.by.max(initial=0)))
+    total.produced += int(made.n.sum())
+    total.lost += int(late.lost.sum())
+
+
+def shard_metrics(engine: AnyEngine) -> Metrics:
+    """Counters since the start."""
+    total = engine.counters
+    return Metrics(
+        {name: _stream_metrics(engine, s) for s, name in enumerate(engine.query.names)},
+        produced=total.produced,
+        lost=total.lost,
+        lost_unknown=total.lost_unknown,
+        slack=engine.reorder.slack,
+        max_delay=engine.reorder.max_delay,
+        max_lateness=total.max_lateness,
+        stored=engine.stored_events(),
+        shedding=engine.shedding_metrics(),
+    )
+
+
+def _stream_metrics(engine: AnyEngine, s: int) -> StreamMetrics:
+    total, local = engine.counters, engine.reorder.local(s)
+    return StreamMetrics(
+        arrivals=total.arrivals[s],
+        in_order=total.in_order[s],
+        late_kept=total.late_kept[s],
+        late_dropped=total.late_dropped[s],
+        buffered=engine.reorder.buffered_of(s),
+        shed=total.shed[s],
+        rejected=dict(sorted(total.rejected[s].items())),
+        local_time=None if local == BEFORE else local,
+        state=_stream_state(engine, s),
+    )
+
+
+def _stream_state(engine: AnyEngine, s: int) -> State:
+    reorder = engine.reorder
+    if engine.flushed or reorder.is_finished(s):
+        return "finished"
+    if reorder.is_idle(s):
+        return "idle"
+    behind = reorder.top - reorder.local(s)
+    return "slow" if behind > reorder.slack and reorder.is_awaited(s) else "active"
