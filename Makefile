@@ -17,7 +17,7 @@ unexport PYTHONPATH NUMBA_DISABLE_JIT SLACKWATER_PROFILE
 ifndef BESIDE
 .NOTPARALLEL: # the steps share the machine and the compile cache
 endif
-.PHONY: help setup lint docs test test-main test-nojit demo bench peers trust mutants audit release clean
+.PHONY: help setup lint lint-types lint-rest site docs test test-main test-nojit test-all test-all-main test-all-nojit demo bench peers trust mutants audit release clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,34 +60,56 @@ $(VENV)/.warm: $(VENV)/.stale
 	@"$(BIN)/python" -m slackwater.engine.warm
 	@touch "$@"
 
-lint: setup docs ## Check style, formatting, types, the direction of imports, workflows and the documentation site
+# mypy takes longest: all the rest runs beside it.
+lint: setup ## Check style, formatting, types, the direction of imports, workflows and the documentation site
 	@echo "lint: ruff, ruff format, mypy, import-linter, actionlint"
+	@$(MAKE) --silent -j 2 BESIDE=1 lint-types lint-rest site
+
+lint-types:
+	@"$(BIN)/mypy" --no-error-summary
+
+lint-rest:
 	@"$(BIN)/ruff" check --quiet
 	@report=$$("$(BIN)/ruff" format --check 2>&1) || { echo "$$report"; exit 1; }
-	@"$(BIN)/mypy" --no-error-summary
-	@"$(BIN)/mypy" --no-error-summary tools/*.py
 	@report=$$("$(BIN)/lint-imports" 2>&1) || { echo "$$report"; exit 1; }
 	@"$(BIN)/python" tools/check_workflows.py
 
+docs: setup site ## Build the documentation site into build/site; a warning is an error
+
 # The variable: Material for MkDocs prints news about itself otherwise. With --quiet, --strict would not see warnings.
-docs: setup ## Build the documentation site into build/site; a warning is an error
+site:
 	@echo "docs: building build/site"
 	@report=$$(NO_MKDOCS_2_WARNING=1 "$(BIN)/python" -m mkdocs build --strict 2>&1) || { echo "$$report"; exit 1; }
 	@"$(BIN)/python" tools/docs_site.py build/site
 
-test: lint test-main test-nojit ## Set up, lint, and run every test; all that a fresh machine needs
+# Two suites. `make test` is for every change; `make test-all` also runs the tests marked `full`, and more examples of each property.
+test: lint test-main test-nojit ## Set up, lint, and run the tests of every change; all that a fresh machine needs
 
-test-main: setup # the whole suite and the examples in docstrings, kernels compiled
+test-all: lint test-all-main test-all-nojit ## The same, with the tests marked `full` and more examples of each property
+
+# tests, the examples in docstrings; kernels compiled
+SUITE := $(PYTEST) -n 2 --dist loadgroup --doctest-modules $(OTHERS:%=--ignore=%)
+CODE := tests tools src/slackwater lab/src
+
+test-main: setup
+	@echo "test: kernels compiled"
+	@$(SUITE) -m "not full" $(CODE)
+
+test-all-main: setup
 	@echo "test: every test, kernels compiled"
-	@$(PYTEST) -n 2 --dist loadgroup --doctest-modules $(OTHERS:%=--ignore=%) tests tools src/slackwater lab/src
+	@SLACKWATER_PROFILE=all $(SUITE) $(CODE)
 
-# Coverage sees kernels only as plain Python. What uses the engine is not measured: Spark's workers, the command line, the lab.
-FAR := cli spark lab test_docs.py dashboard/test_page.py dashboard/test_real_runs.py
+# The kernels as plain Python: only so does coverage see them. What uses the engine is not measured: see pyproject.toml.
+PLAIN := NUMBA_DISABLE_JIT=1 SLACKWATER_PROFILE=nojit $(PYTEST) -n 2 --cov --cov-report=term --cov-fail-under=95
+FAR := cli spark faults lab project test_docs.py dashboard/test_page.py dashboard/test_real_runs.py
 
-test-nojit: setup # the same kernels as plain Python, with coverage
+test-nojit: setup
 	@echo "test: kernels as plain Python, with coverage"
-	@NUMBA_DISABLE_JIT=1 SLACKWATER_PROFILE=nojit $(PYTEST) -n 2 -m "not spark" \
-	  $(FAR:%=--ignore=tests/%) --cov --cov-report=term --cov-fail-under=95 tests
+	@$(PLAIN) -m "not full" $(FAR:%=--ignore=tests/%) tests
+
+test-all-nojit: setup
+	@echo "test: kernels as plain Python, with coverage, every test"
+	@$(PLAIN) $(FAR:%=--ignore=tests/%) tests
 
 demo: $(VENV)/.warm-joins ## Run the demonstration
 	@"$(BIN)/slackwater" demo

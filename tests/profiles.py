@@ -3,8 +3,9 @@
 import os
 
 EXAMPLES = {
-    "ci": 100,  # every run of the suite
-    "nojit": 40,  # kernels as plain Python
+    "ci": 40,  # `make test`
+    "all": 100,  # `make test-all`
+    "nojit": 40,  # kernels as plain Python, in both
     "mutants": 15,  # `make mutants`, for each mutant
     "trust": 5_000,  # `make trust`; of cases of joins more, see property/strategies.py
 }

@@ -83,7 +83,7 @@ def starts_spark(path):
 
 
 def named(paths):
-    marks = {True: pytest.mark.spark, False: ()}
+    marks = {True: [pytest.mark.spark, pytest.mark.full], False: []}
     return [
         pytest.param(p, id=str(p.relative_to(ROOT)), marks=marks[starts_spark(p)]) for p in paths
     ]

@@ -1,14 +1,17 @@
 """Change the source a little, one place at a time, and see whether a test notices.
 
-A change is a mutant; one that no test notices survives. `make mutants` draws a seeded sample per
-package, tries it, and prints what survived and the score. docs/results/mutants.md has the outcome.
+A change is a mutant; one that no test notices survives. `make mutants` draws a seeded sample of the
+engine (or of each of its packages), tries it, and prints what survived and the score.
+docs/results/mutants.md has the outcome.
 
 The operators are those of cosmic-ray (tools/mutations.py). Its runner is not used: it writes each
 mutant into the source tree and starts the tests anew. Here a mutant is handed to the import system
 of a forked process, so nothing on disk changes and numpy, numba and hypothesis are loaded once. The
 kernels run as plain Python, and a mutant meets only the tests that run its line, quickest first.
-`--again` shows more examples to those that are left; with `--compiled` those outside the kernels
-meet the tests as `make test` runs them, simulations too.
+
+All of them are tests of `make test`: those marked `full` are left out. `--again` shows more
+examples to the mutants that are left; with `--compiled` those outside the kernels meet the tests as
+`make test` runs them, simulations too.
 """
 
 from __future__ import annotations
@@ -41,14 +44,19 @@ from mutations import GROUPS, ROOT, SOURCE, Mutant, described, mutated, populati
 BUILD = ROOT / "build" / "mutants"  # cosmic-ray, and what the last run found
 OUTCOMES = BUILD / "outcomes.jsonl"
 TESTS = ["tests/golden", "tests/unit", "tests/property"]
-# Tests of tools, pages and experiments: they run everything, and look at something else.
-FAR = "api_page archive charts concepts ensure_chromium ensure_java memory metric_table oracle"
-FAR += " prometheus replay_lines security"
 # Seconds of processor time: the slowest tests of a mutant are left out beyond this.
 ENOUGH = {"mutants": 12.0, "nojit": 12.0, "ci": 60.0}
 PRELOADED = ("numba", "pandas", "pyarrow.compute", "hypothesis.strategies", "sqlglot", "duckdb")
 # pytest would have rewritten what is preloaded.
-QUIET = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+QUIET = [
+    "-q",
+    "-m",
+    "not full",
+    "-p",
+    "no:cacheprovider",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+]
 MEMORY = 6 << 30  # a mutant may ask for any amount
 ALIVE = ("survived", "not run")
 
@@ -116,8 +124,7 @@ def measure(tests: list[str]) -> int:
     measured.erase()
     watch = Watch(measured)
     measured.start()
-    ignored = [f"--ignore=tests/unit/test_{name}.py" for name in FAR.split()]
-    status = pytest.main([*QUIET, *ignored, *tests], plugins=[watch])
+    status = pytest.main([*QUIET, *tests], plugins=[watch])
     measured.stop()
     measured.save()
     (BUILD / "seconds.json").write_text(json.dumps(watch.seconds))
@@ -202,11 +209,13 @@ def interval(share: float, count: int) -> tuple[float, float]:
 
 
 def table(sizes: dict[str, int], outcomes: dict[Mutant, str]) -> Iterator[str]:
-    """A row for each group: what became of its sample, and the score with its interval."""
+    """A row for each group and for all: what became of its sample, and the score, its interval."""
     yield "| group | mutants | sample | killed | timed out | survived | score | 95 % interval |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
-    for group, size in sizes.items():
-        counts = Counter(what for mutant, what in outcomes.items() if mutant.group == group)
+    for group, size in (sizes | {"all": sum(sizes.values())}).items():
+        counts = Counter(
+            what for mutant, what in outcomes.items() if group in ("all", mutant.group)
+        )
         if drawn := counts.total():
             alive = sum(counts[what] for what in ALIVE)
             share = 1 - alive / drawn
@@ -220,6 +229,15 @@ def drawn(mutants: list[Mutant], size: int, seed: int) -> list[Mutant]:
     """A sample; a larger one of the same seed begins with it."""
     order = random.Random(seed).sample(mutants, len(mutants))
     return order[:size]
+
+
+def chosen(groups: list[list[Mutant]], size: int, seed: int, each: bool) -> list[Mutant]:
+    """A sample of all groups together, or one of each of them."""
+    if not each:
+        return drawn([mutant for group in groups for mutant in group], size, seed)
+    samples = [drawn(group, size, seed) for group in groups]
+    # One of each group at a time: a run that is cut short leaves samples of all.
+    return [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant]
 
 
 def save(outcomes: dict[Mutant, str]) -> None:
@@ -238,7 +256,8 @@ def main() -> int:
     """Try the mutants; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--sample", type=int, default=100, help="mutants of each group")
+    parser.add_argument("--sample", type=int, default=100, help="mutants of the engine")
+    parser.add_argument("--each", action="store_true", help="--sample mutants of each group")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--again", action="store_true", help="only survivors of the last run")
     parser.add_argument("--compiled", action="store_true", help="--again, with compiled kernels")
@@ -263,9 +282,7 @@ def main() -> int:
             return 1
     print("mutants: what no test notices", flush=True)
     everything = {group: list(population(group)) for group in GROUPS}
-    samples = [drawn(mutants, options.sample, options.seed) for mutants in everything.values()]
-    # One of each group at a time: a run that is cut short leaves samples of all.
-    sample = [mutant for turn in itertools.zip_longest(*samples) for mutant in turn if mutant]
+    sample = chosen(list(everything.values()), options.sample, options.seed, options.each)
     outcomes = saved() if again else {}
     if again:
         sample = [mutant for mutant, what in outcomes.items() if what in ALIVE]

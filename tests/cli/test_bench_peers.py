@@ -11,6 +11,7 @@ from slackwater_lab.peers.job import FOLDER
 ENGINES = ["slackwater", "spark native", "duckdb", "polars"]
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_quick_peers_find_the_same_and_the_missing_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER, str(tmp_path / "nothing"))

@@ -183,6 +183,7 @@ def test_a_watch_leaves_other_queries_alone_and_knows_when_its_own_has_ended():
     assert target_text(watch) == "mine: recall 92.0% so far, the target is 95%"
 
 
+@pytest.mark.full
 def test_quick_bench_has_every_figure_and_promises_nothing():
     sheet = figures(run("bench", "core", "--quick", "--json"))
     assert sheet["command"] == "bench core --quick"

@@ -46,6 +46,7 @@ def test_unknown_experiment_is_a_bad_request():
     assert "there is no experiment 'fig99'; there are fig6, table2" in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "name",
@@ -74,6 +75,7 @@ def test_quick_run_writes_page_and_figures(lab, tmp_path, name):
     assert figures and all(f"]({figure})" in page for figure in figures)
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_max_slack_loses_next_to_nothing(lab):
     lines = json.loads(lab("run", "table2", "--quick", "--json").stdout)["lines"]
@@ -81,6 +83,7 @@ def test_max_slack_loses_next_to_nothing(lab):
     assert len(recalls) == 3 and min(recalls) > 0.99
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_frontier_says_how_far_from_the_best_fixed_slack(lab):
     result = lab("run", "frontier", "--quick")

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import slackwater as sw
+from patience import PROGRAM_S
 from slackwater.cli import app
 from slackwater.jobs.checkpoint import Checkpoint
 from slackwater.jobs.job import read_job
@@ -563,7 +564,7 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     done = subprocess.run(
         [program, "run", file.name, "--json"],
         cwd=tmp_path, env=clean | {"PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
-        check=False, timeout=300,
+        check=False, timeout=PROGRAM_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -589,6 +590,7 @@ def test_a_job_runs_from_a_venv_that_is_not_activated(tmp_path):
     assert (saved["shards"], saved["windows"]) == (1, {"a": "1 second", "b": "1 second"})
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_windows_run_too_with_a_page_beside_them(tmp_path):
     table = uniform_keys(2_000, 3, 500, 5)
@@ -596,7 +598,7 @@ def test_windows_run_too_with_a_page_beside_them(tmp_path):
     pq.write_table(table, tmp_path / "in" / "a" / "0.parquet")
     done = subprocess.run(
         [Path(sys.prefix) / "bin" / "slackwater", "run", file.name, "--json", "--dashboard"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PROGRAM_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("dashboard: http://127.0.0.1:")

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from patience import PROGRAM_S
 from recorded import figures, slackwater, tables, write_job
 from slackwater.jobs.job import Sink, read_job
 from slackwater.jobs.sink_files import columns_of
@@ -281,13 +282,14 @@ def test_a_window_needs_its_keys_in_the_output(tmp_path):
     assert "the output must have result_ts unchanged, got k, n" in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.spark
 def test_aggregates_run_on_spark_and_are_verified(tmp_path):
     job = write_job(tmp_path, "aggregate", more="shards = 2")
     program = Path(sys.prefix) / "bin" / "slackwater"
     done = subprocess.run(
         [program, "run", job.name, "--json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PROGRAM_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     run = {line["name"]: line["value"] for line in json.loads(done.stdout)["lines"]}

@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from patience import PATIENCE_S
 from slackwater.dashboard.control import CommandFiles, Control
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import Dashboard
@@ -34,7 +35,7 @@ def chromium():
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         started = webdriver.Chrome(options=options, service=Service(driver))
-        started.set_script_timeout(60)
+        started.set_script_timeout(PATIENCE_S)
         yield started
         started.quit()
 
@@ -73,10 +74,10 @@ class Window:
     def js(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
-    def wait(self, condition, timeout_s=20):
+    def wait(self, condition):
         from selenium.webdriver.support.ui import WebDriverWait
 
-        WebDriverWait(self.driver, timeout_s, 0.05).until(
+        WebDriverWait(self.driver, PATIENCE_S, 0.05).until(
             lambda driver: driver.execute_script(f"return Boolean({condition})"),
             message=f"never: {condition}",
         )

@@ -9,6 +9,7 @@ from urllib.request import urlopen
 import pytest
 from typer.testing import CliRunner
 
+from patience import PATIENCE_S
 from slackwater.cli import app
 from slackwater.cli.dashboard_server import beside, serving
 from slackwater.cli.run import _control
@@ -40,10 +41,10 @@ def test_a_recorded_run_is_served_until_it_is_told_to_end(tmp_path):
         while not printed.rstrip().endswith("}"):
             printed += process.stdout.readline()
         said = json.loads(printed)
-        with urlopen(said["url"] + "lines.json", timeout=10) as answer:
+        with urlopen(said["url"] + "lines.json", timeout=PATIENCE_S) as answer:
             known = json.load(answer)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert said["queries"] == ["matches"]
     assert (known["live"], known["last"], known["control"]["can"]) == (False, 6, False)
 
@@ -71,7 +72,10 @@ def test_prometheus_finds_its_text_beside_the_page():
     history = History()
     for line in join_lines(3):
         history.take(line)
-    with serving(history) as dashboard, urlopen(dashboard.url + "metrics", timeout=10) as answer:
+    with (
+        serving(history) as dashboard,
+        urlopen(dashboard.url + "metrics", timeout=PATIENCE_S) as answer,
+    ):
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = answer.read().decode()
     assert '\nslackwater_recall_target_ratio{query="matches"} 0.95\n' in text
@@ -80,7 +84,7 @@ def test_prometheus_finds_its_text_beside_the_page():
 def test_a_page_beside_a_run_says_where_it_is(capsys):
     with beside(is_wanted=True, no_control="Why.") as history:
         url = capsys.readouterr().err.removeprefix("dashboard: ").strip()
-        with urlopen(url + "lines.json", timeout=10) as answer:
+        with urlopen(url + "lines.json", timeout=PATIENCE_S) as answer:
             assert json.load(answer)["control"] == {"can": False, "why": "Why."}
     assert history is not None
     with beside(is_wanted=False) as history:

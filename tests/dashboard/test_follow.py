@@ -5,6 +5,7 @@ from threading import Event
 
 import pytest
 
+from patience import PATIENCE_S
 from slackwater.dashboard.follow import Follower, LogFile
 
 
@@ -73,5 +74,5 @@ def test_a_follower_hands_on_what_is_added(file):
 
     with Follower(log, take):
         write(file, 2)
-        assert came.wait(20)
+        assert came.wait(PATIENCE_S)
     assert taken == [2]

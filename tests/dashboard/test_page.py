@@ -77,6 +77,7 @@ return [text('lede'), text('tiles'), text('moment-text'), text('changes'), ...dr
 """
 
 
+@pytest.mark.full
 def test_lines_that_came_live_look_like_those_of_a_page_that_is_loaded_anew(window, live):
     window.open(live.url).everything_shown()
     live.more(40)
@@ -105,6 +106,7 @@ def test_a_new_target_is_sent_taken_and_marked(window, live):
     assert window.text("changes").startswith(f"recall 95 % → 99 %batch {batch} · ")
 
 
+@pytest.mark.full
 def test_a_change_that_somebody_else_made_is_announced_and_the_slider_follows(window, live):
     window.open(live.url)
     taken = live.more(30)
@@ -114,6 +116,7 @@ def test_a_change_that_somebody_else_made_is_announced_and_the_slider_follows(wi
     window.wait("document.getElementById('recall-slider').value === '99'")
 
 
+@pytest.mark.full
 def test_what_the_server_refuses_is_shown(window, live):
     window.open(live.url)
     field = window.driver.find_element("id", "recall-number")
@@ -124,6 +127,7 @@ def test_what_the_server_refuses_is_shown(window, live):
     assert not live.control.exists()
 
 
+@pytest.mark.full
 def test_a_run_that_cannot_be_commanded_says_why(window):
     with served(join_lines(5), no_control="Start it with a control directory.") as dashboard:
         window.open(dashboard.url)
@@ -131,6 +135,7 @@ def test_a_run_that_cannot_be_commanded_says_why(window):
         assert window.js("return document.getElementById('control').hidden") is True
 
 
+@pytest.mark.full
 def test_lines_without_drawings_leave_cards_out(window):
     lines = [line | {} for line in join_lines(5)]
     for line in lines[1:]:
@@ -145,6 +150,7 @@ def test_lines_without_drawings_leave_cards_out(window):
         assert window.driver.get_log("browser") == []
 
 
+@pytest.mark.full
 def test_lines_without_metrics_are_no_error(window):
     line = {"event": "batch", "id": "x", "name": None, "batch": 0, "rows": 7, "metrics": None}
     with served([line, line | {"batch": 1}]) as dashboard:
@@ -154,6 +160,7 @@ def test_lines_without_metrics_are_no_error(window):
         assert window.driver.get_log("browser") == []
 
 
+@pytest.mark.full
 def test_early_answers_and_several_queries(window):
     with served(join_lines(20), aggregate_lines(120)) as dashboard:
         window.open(dashboard.url)
@@ -184,17 +191,19 @@ def test_a_finished_run_can_be_gone_through(window, finished):
     assert "the target is 99 %" in window.text("lede")
 
 
+@pytest.mark.full
 def test_play_goes_on_by_itself_and_can_be_halted(window, finished):
     window.open(finished)
     window.driver.find_element("id", "play").click()
     window.wait("Number(document.getElementById('moment').value) < 60")
-    window.wait("Number(document.getElementById('moment').value) > 5", timeout_s=30)
+    window.wait("Number(document.getElementById('moment').value) > 5")
     window.driver.find_element("id", "play").click()
     window.wait("document.getElementById('play').ariaPressed === 'false'")
     halted = window.text("moment-text")
     assert window.settled().text("moment-text") == halted
 
 
+@pytest.mark.full
 def test_a_page_that_looks_back_stays_there_while_lines_come(window, live):
     window.open(live.url)
     window.js(
@@ -206,6 +215,7 @@ def test_a_page_that_looks_back_stays_there_while_lines_come(window, live):
     assert window.js("return document.getElementById('moment').value") == "40"
 
 
+@pytest.mark.full
 def test_explanations_open_and_close(window, finished):
     window.open(finished)
     button = window.driver.find_element("css selector", "[data-panel=slack] .help")
@@ -218,6 +228,7 @@ def test_explanations_open_and_close(window, finished):
     assert window.js(f"return {missing}.length") == 0
 
 
+@pytest.mark.full
 def test_a_token_opens_the_page_and_leaves_the_address(window):
     with served(join_lines(5), token="a-token-for-the-tests") as dashboard:
         window.open(dashboard.url)
@@ -226,6 +237,7 @@ def test_a_token_opens_the_page_and_leaves_the_address(window):
         window.open(dashboard.url.partition("?")[0])  # the browser remembers
 
 
+@pytest.mark.full
 def test_a_page_finds_a_server_that_was_started_anew(window):
     with served(join_lines(5)) as first:
         window.open(first.url)
@@ -236,6 +248,7 @@ def test_a_page_finds_a_server_that_was_started_anew(window):
         window.wait("document.getElementById('status').dataset.is === 'live'")
 
 
+@pytest.mark.full
 def test_a_micro_batch_without_metrics_leaves_everything_as_it_was(window, live):
     window.open(live.url)
     before, shown = window.text("lede"), window.visible()
@@ -247,6 +260,7 @@ def test_a_micro_batch_without_metrics_leaves_everything_as_it_was(window, live)
 # ---- for everybody
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("width", [360, 768, 1024, 1440, 1920])
 def test_nothing_is_wider_than_the_page(window, finished, width):
     window.sized(width, 800).open(finished).everything_shown()
@@ -288,6 +302,7 @@ return {seen, bad};
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_enough_contrast(window, live, finished, scheme):
     for url in (live.url, finished):
@@ -300,6 +315,7 @@ def test_every_text_has_enough_contrast(window, live, finished, scheme):
     assert (ground == "rgb(12, 18, 23)") == (scheme == "dark")
 
 
+@pytest.mark.full
 def test_the_theme_can_be_chosen(window, finished):
     window.open(finished)
     window.driver.find_element("id", "theme").click()
@@ -311,6 +327,7 @@ def test_the_theme_can_be_chosen(window, finished):
     assert window.text("theme") == "Theme: auto"
 
 
+@pytest.mark.full
 def test_the_keyboard_reaches_everything(window, live):
     from selenium.webdriver.common.keys import Keys
 
@@ -329,6 +346,7 @@ def test_the_keyboard_reaches_everything(window, live):
     assert [name for name in reached if name in order] == order
 
 
+@pytest.mark.full
 def test_the_keyboard_changes_the_target(window, live):
     from selenium.webdriver.common.keys import Keys
 
@@ -343,6 +361,7 @@ def test_the_keyboard_changes_the_target(window, live):
     ]
 
 
+@pytest.mark.full
 def test_every_control_has_a_name_and_changes_are_announced(window, live):
     window.open(live.url)
     unnamed = window.js(
@@ -356,6 +375,20 @@ def test_every_control_has_a_name_and_changes_are_announced(window, live):
 # ---- an hour
 
 
+def busy_ms(window, script, frames):
+    """What a frame takes of the page's own thread: time on the processor, not on the clock."""
+    window.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent():
+        metrics = window.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return 1000 * next(m["value"] for m in metrics if m["name"] == "TaskDuration")
+
+    before = spent()
+    window.driver.execute_async_script(script, frames)
+    return (spent() - before) / frames
+
+
+@pytest.mark.full
 def test_an_hour_scrolls_smoothly(window):
     run = join_lines(3600, targets={1800: 0.99}, shed_from=3000)
     with served(run, [ended()], is_live=False) as dashboard:
@@ -364,36 +397,39 @@ def test_an_hour_scrolls_smoothly(window):
             window.js("return JSON.stringify(performance.getEntriesByType('resource'))")
         )
         size = sum(entry["encodedBodySize"] for entry in entries)
-        frames = window.driver.execute_async_script(
+        scrolling = busy_ms(
+            window,
             """
-            const done = arguments[0], times = [];
-            const step = now => {
-              times.push(now);
+            const [frames, done] = arguments;
+            let n = 0;
+            const step = () => {
               scrollBy(0, 12);
-              if (times.length < 150) requestAnimationFrame(step);
-              else done(times.slice(1).map((time, n) => time - times[n]).sort((a, b) => a - b));
+              if (++n < frames) requestAnimationFrame(step);
+              else done();
             };
             requestAnimationFrame(step);
-            """
+            """,
+            frames=150,
         )
-        drags = window.driver.execute_async_script(
+        dragging = busy_ms(
+            window,
             """
-            const done = arguments[0], times = [], slider = document.getElementById('moment');
-            const step = now => {
-              times.push(now);
-              slider.value = String(1000 + 20 * times.length);
+            const [frames, done] = arguments, slider = document.getElementById('moment');
+            let n = 0;
+            const step = () => {
+              slider.value = String(1000 + 20 * ++n);
               slider.dispatchEvent(new Event('input'));
-              if (times.length < 60) requestAnimationFrame(step);
-              else done(times.slice(1).map((time, n) => time - times[n]).sort((a, b) => a - b));
+              if (n < frames) requestAnimationFrame(step);
+              else done();
             };
             requestAnimationFrame(step);
-            """
+            """,
+            frames=60,
         )
     print(  # noqa: T201  the figures are the point
-        f"\none hour: {size:,} bytes of data; a frame takes {frames[len(frames) // 2]:.1f} ms "
-        f"(95 %: {frames[int(0.95 * len(frames))]:.1f} ms) while scrolling, "
-        f"{drags[len(drags) // 2]:.1f} ms while the moment is dragged"
+        f"\none hour: {size:,} bytes of data; a frame takes {scrolling:.1f} ms while scrolling, "
+        f"{dragging:.1f} ms while the moment is dragged"
     )
     assert 0 < size < 5_000_000
-    assert frames[len(frames) // 2] < 50
-    assert drags[len(drags) // 2] < 200
+    assert 0 < scrolling < 50
+    assert 0 < dragging < 200

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from patience import PATIENCE_S
 from slackwater.dashboard.control import CommandFiles, Control
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import MOST_BYTES, Dashboard
@@ -22,7 +23,7 @@ class Client:
         self.name = f"{address.hostname}:{address.port}"
 
     def ask(self, method, path, body=None, **headers):
-        connection = HTTPConnection(self.host, self.port, timeout=10)
+        connection = HTTPConnection(self.host, self.port, timeout=PATIENCE_S)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.request(method, path, body, given)
@@ -38,7 +39,7 @@ class Client:
 
     def events(self, path="/events", count=1, **headers):
         """So many events of a stream, as (id, data)."""
-        connection = HTTPConnection(self.host, self.port, timeout=10)
+        connection = HTTPConnection(self.host, self.port, timeout=PATIENCE_S)
         connection.request(
             "GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()}
         )
@@ -105,7 +106,7 @@ def test_events_go_on_behind_the_last_one_that_was_seen(client, history):
 
 
 def test_a_new_line_reaches_who_waits(client, history):
-    connection = HTTPConnection(client.host, client.port, timeout=10)
+    connection = HTTPConnection(client.host, client.port, timeout=PATIENCE_S)
     connection.request("GET", "/events?after=6")
     answer = connection.getresponse()
     assert answer.readline() == b"retry: 1000\n"
@@ -119,7 +120,7 @@ def test_a_new_line_reaches_who_waits(client, history):
 def test_closing_ends_the_streams_of_events(history):
     with Dashboard(history) as dashboard:
         client = Client(dashboard.url)
-        connection = HTTPConnection(client.host, client.port, timeout=10)
+        connection = HTTPConnection(client.host, client.port, timeout=PATIENCE_S)
         connection.request("GET", "/events?after=6")
         answer = connection.getresponse()
         answer.readline()

@@ -22,6 +22,7 @@ def by_name(lines) -> dict[str, Measurement]:
     return {line.name: line for line in lines}
 
 
+@pytest.mark.full
 def test_every_event_happens_once_and_arrives_once():
     parts = list(endless(seed=3, parts=3))
     for s in (0, 1):
@@ -140,6 +141,7 @@ def test_ages_that_grow_are_seen(ages, missed):
     assert steady_figure(record).axes
 
 
+@pytest.mark.full
 def test_the_command_tells_and_draws(tmp_path):
     result = slackwater("bench", "soak", "--quick", "--json", "--out", str(tmp_path))
     assert result.exit_code == 0

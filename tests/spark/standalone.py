@@ -16,6 +16,7 @@ from shutil import copy
 
 import pyspark
 
+from patience import PROGRAM_S
 from zipped import compiled, zipped
 
 SPARK = Path(pyspark.__file__).parent
@@ -129,7 +130,7 @@ def kill(process):
     process.wait()
 
 
-def wait_until(what, said, seconds=240):
+def wait_until(what, said, seconds=PROGRAM_S):
     """Wait for a condition that other processes bring about."""
     end = time.monotonic() + seconds
     while not what():

@@ -51,7 +51,9 @@ def put(tmp_path, tables, first=0, last=None):
 
 
 # the average delay of AEMA goes by the order of arrival, so that of several shards is another one
-@pytest.mark.parametrize(("shards", "kind"), [(1, "aema"), (3, True)])
+@pytest.mark.parametrize(
+    ("shards", "kind"), [pytest.param(1, "aema", marks=pytest.mark.full), (3, True)]
+)
 def test_a_stream_tells_what_a_replay_tells(spark, tmp_path, shards, kind):
     query, tables = query_of(compensate=kind), pair(4_000, keys=20)
     expected = query.replay(tables, "arrival")
@@ -81,6 +83,7 @@ def _all_rounded(found):
     })  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shards", [1, 2])
 def test_batch_frames_too(spark, shards):
     query, tables = query_of(compensate=True, by="a.k"), pair(2_000, keys=5)
@@ -92,6 +95,7 @@ def test_batch_frames_too(spark, shards):
         query.stream(frames)
 
 
+@pytest.mark.full
 def test_a_stream_goes_on_after_a_restart(spark, tmp_path):
     query, tables = query_of(compensate=True), pair(3_000, keys=10)
     engine = AggregateEngine(query, {name: table.schema for name, table in tables.items()})
@@ -106,6 +110,7 @@ def test_a_stream_goes_on_after_a_restart(spark, tmp_path):
     assert expected.num_rows > 15
 
 
+@pytest.mark.full
 def test_rows_without_an_arrival_arrive_with_their_batch(spark, tmp_path):
     query = query_of(select={"n": sw.count()}, retention=2**45)
     tables = pair(1_000, keys=10)

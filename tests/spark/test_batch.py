@@ -3,6 +3,7 @@
 import pytest
 
 import slackwater as sw
+from marks import full_but
 from spark.streams import as_frame, collected, pair, pair_query, replayed, rows_of
 
 SMALL = pair(rows=300, keys=8)
@@ -49,7 +50,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", full_but(("one key", "theta"), QUERIES))
 def test_without_arrival_the_result_is_the_exact_join_on_any_number_of_shards(spark, name):
     query = QUERIES[name]
     tables = dict(SMALL)
@@ -69,6 +70,7 @@ def test_with_arrival_and_one_shard_the_result_is_that_of_the_engine(spark):
     assert collected(query.stream(frames(spark, tables), arrival="arrival", shards=1)) == expected
 
 
+@pytest.mark.full
 def test_complete_slack_gives_the_same_on_any_number_of_shards(spark):
     query, tables = pair_query(slack="10 s"), pair()
     expected = exact(query, tables)
@@ -77,6 +79,7 @@ def test_complete_slack_gives_the_same_on_any_number_of_shards(spark):
         assert collected(joined) == expected
 
 
+@pytest.mark.full
 def test_counts_add_up_to_the_number_of_results(spark):
     query, tables = pair_query(select="count"), pair()
     found = query.stream(frames(spark, tables)).toArrow()
@@ -84,6 +87,7 @@ def test_counts_add_up_to_the_number_of_results(spark):
     assert sum(found["n"].to_pylist()) == sum(exact(pair_query(), tables).values())
 
 
+@pytest.mark.full
 def test_tuple_count_windows_run_on_one_shard(spark):
     a, b = (sw.Stream(name, ts="ts", window=sw.Tuples(5)) for name in "ab")
     query, tables = sw.join(a, b, on="k", goal=sw.Slack("10 s")), pair(rows=400)
@@ -101,6 +105,7 @@ def test_a_query_can_be_a_step_of_a_chain(spark):
     assert collected(joined) == collected(query.stream(inputs, shards=1))
 
 
+@pytest.mark.full
 def test_the_order_of_rows_and_partitions_does_not_matter(spark):
     query, tables = pair_query(slack="50 ms", late="emit"), pair(rows=800)
     expected = collected(query.stream(frames(spark, tables), arrival="arrival"))

@@ -11,15 +11,19 @@ import pyarrow.compute as pc
 import pytest
 
 import profiles
+from patience import PROGRAM_S
 from spark.standalone import Standalone, executor_of, kill, wait_until
 from spark.streams import all_rows, pair, replayed, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cluster.py"
 FILES = 8  # with the tenth micro-batch Spark would rewrite the log of its sink
 
-pytestmark = pytest.mark.skipif(
-    profiles.PROFILE != "trust", reason="`make trust` starts a cluster: some minutes"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        profiles.PROFILE != "trust", reason="`make trust` starts a cluster: some minutes"
+    ),
+]
 
 
 def written(folder):
@@ -57,10 +61,10 @@ def test_every_result_comes_once_though_driver_executor_and_worker_die(tmp_path)
         os.kill(executor_of(cluster.workers[0]), signal.SIGKILL)
         go_on_to(5)
         os.kill(cluster.workers[1].pid, signal.SIGKILL)
-        assert job.wait(timeout=300) == 0, cluster.log(name)[-3000:]
+        assert job.wait(PROGRAM_S) == 0, cluster.log(name)[-3000:]
         assert f"batch {FILES - 1}: 24,000 rows" in cluster.log(name)
         assert cluster.kernels() == compiled  # found by all executors, wherever the zip was
-    wait_until(lambda: not cluster.left(), "everything to end", seconds=30)
+    wait_until(lambda: not cluster.left(), "everything to end")
 
     query = runpy.run_path(str(EXAMPLE))["QUERY"]
     assert without_late(all_rows(tmp_path)) == without_late(replayed(query, streams))

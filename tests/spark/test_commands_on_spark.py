@@ -123,12 +123,14 @@ def test_a_job_goes_on_with_another_goal_but_not_with_another_query(spark, folde
     assert pq.read_table(sorted((folder / "out").glob("*.parquet"))).num_rows == before
 
 
+@pytest.mark.full
 def test_a_sink_that_is_not_there_is_a_bad_request(spark, folder):
     result = run(folder, sink="nowhere")
     assert result.exit_code == 2
     assert "[sink] [DATA_SOURCE_NOT_FOUND]" in result.stderr
 
 
+@pytest.mark.full
 def test_a_query_that_fails_exits_with_1_and_says_why(spark, folder):
     table = pq.read_table(folder / "a" / "00000.parquet")
     pq.write_table(table.set_column(3, "arrival", [[None] * table.num_rows]).cast(table.schema),
@@ -141,6 +143,7 @@ def test_a_query_that_fails_exits_with_1_and_says_why(spark, folder):
     assert last["event"] == "terminated" and "must be set" in last["exception"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_stops_a_query_that_has_no_end(spark, folder, number):
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
@@ -165,6 +168,7 @@ def test_ctrl_c_stops_a_query_that_has_no_end(spark, folder, number):
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
 
 
+@pytest.mark.full
 def test_the_demo_compares_with_the_truth_and_with_sparks_own_join(spark, tmp_path):
     keep = tmp_path / "kept"
     arguments = ["demo", "--seconds", "3", "--seed", "7", "--keep", str(keep), "--json"]

@@ -15,6 +15,7 @@ SMOKE = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.skipif("SLACKWATER_CONNECT" in os.environ, reason="this is Spark Connect already")
 def test_spark_connect_gives_the_same():
     chosen = [str(HERE / name) for name in SMOKE]

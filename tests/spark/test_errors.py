@@ -108,6 +108,7 @@ def test_a_cluster_is_not_asked_for_cores_that_have_not_come_yet():
         assert cores_of(SimpleNamespace(conf={"spark.master": master})) == cores
 
 
+@pytest.mark.full
 def test_a_row_that_is_too_large_is_refused_with_its_size(spark):
     query = pair_query()
     frame = spark.range(1).select(F.lit(1).alias("ts"), F.lit(1).alias("k"))

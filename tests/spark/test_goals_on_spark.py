@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import slackwater as sw
 from slackwater.engine.replay import recorded
@@ -33,6 +34,7 @@ def fulfilment(result_times, tables):
     return float(np.mean(series["recall"].to_numpy() >= GOAL.target))
 
 
+@pytest.mark.full
 def test_four_shards_keep_the_promise_together(spark):
     tables = streams()
     frames = {name: as_frame(spark, table) for name, table in tables.items()}

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 import slackwater as sw
+from patience import PATIENCE_S
 from slackwater.engine.replay_lines import lines
 from slackwater.metrics.progress import is_balanced, query_dict
 from slackwater.spark import MetricsLog, session
@@ -94,7 +95,7 @@ def test_a_query_logs_each_micro_batch_and_how_it_ended(spark, tmp_path):
     writer = writer.option("checkpointLocation", str(tmp_path / "state"))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
-    assert all(listener.wait() for listener in listeners)
+    assert all(listener.wait(PATIENCE_S) for listener in listeners)
     for listener in listeners:
         spark.streams.removeListener(listener)
     found = logged(log)
@@ -157,6 +158,7 @@ def test_seconds_are_noticed_once_in_a_run(caplog, a, b, warned):
     assert len(lines_seen) == 6
 
 
+@pytest.mark.full
 def test_charts_of_two_shards_are_merged_and_commands_are_reported(spark, tmp_path):
     tables = pair(rows=1_200)
     for name, table in tables.items():
@@ -174,7 +176,7 @@ def test_charts_of_two_shards_are_merged_and_commands_are_reported(spark, tmp_pa
     )  # fmt: skip
     writer = joined.writeStream.format("noop").trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "state")).start().awaitTermination()
-    assert listener.wait()
+    assert listener.wait(PATIENCE_S)
     spark.streams.removeListener(listener)
     reported = [line["metrics"] for line in seen if line["event"] == "batch"]
     assert [metrics["commands"] for metrics in reported] == [[{"recall": 0.99}], [], []]
@@ -196,6 +198,7 @@ def test_charts_of_two_shards_are_merged_and_commands_are_reported(spark, tmp_pa
         assert set(ours) == set(theirs)
 
 
+@pytest.mark.full
 def test_a_query_that_fails_logs_why(spark, tmp_path):
     log = MetricsLog(tmp_path / "metrics.jsonl")
     spark.streams.addListener(log)
@@ -205,6 +208,6 @@ def test_a_query_that_fails_logs_why(spark, tmp_path):
     query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
     with pytest.raises(Exception, match="no such luck"):
         query.awaitTermination()
-    assert log.wait()
+    assert log.wait(PATIENCE_S)
     spark.streams.removeListener(log)
     assert "no such luck" in logged(log)[-1]["exception"]

@@ -1,6 +1,7 @@
 """Columns of any name on Spark: the same results as in a replay."""
 
 import pyarrow as pa
+import pytest
 
 import slackwater as sw
 from spark.streams import collected, finish, in_parts, replayed, sources, write
@@ -18,6 +19,7 @@ def quotes(first):
     })  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_column_may_be_called_anything(spark, tmp_path):
     tables = {"a": quotes(0), "b": quotes(1)}
     for name, table in tables.items():

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from marks import full_but
 from spark.cases import FILES, generated
 from spark.streams import by_batch, finish, is_balanced, observed, pair_query, sources
 
@@ -26,6 +27,7 @@ def undisturbed(spark, tmp_path_factory):
     return by_batch(folder), told[-1]
 
 
+@pytest.mark.full
 def test_stopping_after_every_batch_changes_nothing(spark, tmp_path, undisturbed):
     rows, metrics = undisturbed
     for number in range(FILES):
@@ -39,6 +41,7 @@ def test_stopping_after_every_batch_changes_nothing(spark, tmp_path, undisturbed
     }
 
 
+@pytest.mark.full
 def test_a_batch_that_is_repeated_on_other_partitions_gives_the_same_rows(
     spark, tmp_path, undisturbed
 ):
@@ -106,7 +109,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", full_but(("the window",), CHANGES))
 def test_another_query_is_refused_by_name_before_anything_is_written(
     spark, first_run, tmp_path, name
 ):
@@ -116,6 +119,7 @@ def test_another_query_is_refused_by_name_before_anything_is_written(
     assert committed(tmp_path) == [0]
 
 
+@pytest.mark.full
 def test_a_changed_schema_is_refused(spark, first_run, tmp_path):
     shutil.copytree(first_run / "checkpoint", tmp_path / "checkpoint")
     inputs = sources(spark, first_run)
@@ -124,6 +128,7 @@ def test_a_changed_schema_is_refused(spark, first_run, tmp_path):
         finish(pair_query().stream(more, arrival="arrival"), tmp_path, sink="other")
 
 
+@pytest.mark.full
 def test_another_number_of_shuffle_partitions_is_refused(spark, first_run, tmp_path):
     spark.conf.set("spark.sql.shuffle.partitions", "4")
     try:
@@ -134,6 +139,7 @@ def test_another_number_of_shuffle_partitions_is_refused(spark, first_run, tmp_p
     assert committed(tmp_path) == [0]
 
 
+@pytest.mark.full
 def test_a_checkpoint_of_another_kind_of_query_is_refused(spark, tmp_path):
     prepared(tmp_path, [0])
     counted = sources(spark, tmp_path)["a"].groupBy("k").count()

@@ -53,6 +53,7 @@ def test_a_budget_gives_on_spark_what_it_gives_here(spark, tmp_path):
     assert is_balanced(last)
 
 
+@pytest.mark.full
 def test_each_shard_throttles_itself_by_the_wall_clock(spark, tmp_path):
     """A join that may hardly be busy at all is overloaded on every machine."""
     tables, query = streams(), query_of(3, sw.Harvest(usage=1e-6, buffer="1 day"))

@@ -56,6 +56,7 @@ def test_one_shard_is_the_engine_whatever_the_batches_are(spark, tmp_path):
     assert told[-1]["streams"]["a"]["state"] == "finished"
 
 
+@pytest.mark.full
 def test_hold_keeps_what_waits_for_the_next_run_and_flush_lets_it_out(spark, tmp_path):
     query, tables = pair_query(slack="10 s"), pair(rows=600)
     written(tmp_path, tables, 2)
@@ -72,6 +73,7 @@ def test_hold_keeps_what_waits_for_the_next_run_and_flush_lets_it_out(spark, tmp
     assert told[-1]["buffered"] == 1_200
 
 
+@pytest.mark.full
 def test_result_time_can_be_given_a_watermark_downstream(spark, tmp_path):
     query, tables = pair_query(slack="2 s"), pair(rows=2_000)  # no delay is longer
     zoned = {
@@ -114,6 +116,7 @@ def test_rejected_rows_are_counted_and_can_be_had(spark, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_time_may_be_as_far_in_the_future_as_the_user_says(spark, tmp_path):
     late = pa.array([0, 90_000], pa.timestamp("ms", "UTC"))
     table = pa.table({"ts": late, "arrival": pa.array([0, 0], late.type), "k": [1, 1]})
@@ -127,6 +130,7 @@ def test_a_time_may_be_as_far_in_the_future_as_the_user_says(spark, tmp_path):
         assert told[-1]["rejected"]["too_far_in_the_future"] == rejected
 
 
+@pytest.mark.full
 def test_a_silent_stream_does_not_hold_back_the_others_for_ever(spark, tmp_path):
     # a: 0 100 ... 2000 2100 ... 4500          b speaks at 100, and after a pause at 4000
     a = [times((0, 1), (100, 1)), times((2000, 1)), times((2100, 1)), times((4500, 1))]
@@ -171,6 +175,7 @@ def test_commands_reach_every_shard(spark, tmp_path):
     assert len(list(all_rows(tmp_path).elements())) == len(keys) + 2 + 4
 
 
+@pytest.mark.full
 def test_a_recall_set_by_a_command_lasts_over_restarts(spark, tmp_path):
     tables = pair(rows=3_000)
     halves = {name: in_parts(table, 2) for name, table in tables.items()}
@@ -195,6 +200,7 @@ def test_a_recall_set_by_a_command_lasts_over_restarts(spark, tmp_path):
     assert all(map(is_balanced, again))
 
 
+@pytest.mark.full
 def test_copied_streams_are_counted_once(spark, tmp_path):
     tables = pair(rows=120)
     written(tmp_path, tables, 2)
@@ -209,6 +215,7 @@ def test_copied_streams_are_counted_once(spark, tmp_path):
     assert told[-1]["produced"] == len(list(all_rows(tmp_path).elements()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parts", [1, 3])
 def test_results_do_not_depend_on_the_cut_when_there_is_an_arrival(spark, tmp_path, parts):
     # Files are cut where the arrival of both streams is a multiple of one second.

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import slackwater as sw
 from spark.streams import (
@@ -28,6 +29,7 @@ def articles(seed):
     return pa.table({"ts": ts, "id": range(90), "v": pa.array(vectors, kind)})
 
 
+@pytest.mark.full
 def test_arrays_are_compared_as_vectors(spark, tmp_path):
     tables = {"a": articles(1), "b": articles(2)}
     for name, table in tables.items():

@@ -41,8 +41,8 @@ def rows_of(result):
     "options",
     [
         {"window": sw.Tuples(50)},
-        {"window": sw.Sliding("1 second", "250 ms")},
-        {"window": sw.Tumbling("1 s")},
+        pytest.param({"window": sw.Sliding("1 second", "250 ms")}, marks=pytest.mark.full),
+        pytest.param({"window": sw.Tumbling("1 s")}, marks=pytest.mark.full),
     ],
     ids=["tuples", "hopping", "tumbling"],
 )
@@ -73,6 +73,7 @@ def test_groups_are_spread_over_shards(spark):
         assert collected(query.stream(frame, arrival="arrival", shards=shards)) == expected
 
 
+@pytest.mark.full
 def test_a_restart_after_every_batch_changes_nothing(spark, tmp_path):
     query = sw.window(
         S, window=sw.Sliding("2 s", "500 ms"), by="k", select=SELECT, goal=sw.DropRatio(0.05)
@@ -89,6 +90,7 @@ def test_a_restart_after_every_batch_changes_nothing(spark, tmp_path):
     assert by_batch(tmp_path / "rough") == by_batch(tmp_path / "calm")
 
 
+@pytest.mark.full
 def test_what_was_dropped_can_be_had(spark):
     query = sw.window(S, window=sw.Tuples(10), select={"n": sw.count()}, goal=sw.NoSlack())
     data = table(500)

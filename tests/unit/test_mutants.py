@@ -2,8 +2,8 @@
 
 import pytest
 
-from mutants import drawn, interval, table
-from mutations import Mutant, annotated
+from mutants import chosen, drawn, interval, table
+from mutations import GROUPS, PACKAGES, SOURCE, UNREAD, Mutant, annotated, files
 
 
 def mutants(group, n):
@@ -17,6 +17,21 @@ def test_a_larger_sample_begins_with_the_smaller_one():
     assert sorted(drawn(everything, 99, seed=1), key=lambda m: m.line) == everything
 
 
+def test_a_sample_is_of_the_engine_or_of_each_group():
+    groups = [mutants("joins", 90), mutants("events", 10)]
+    assert chosen(groups, 20, seed=1, each=False) == drawn(groups[0] + groups[1], 20, seed=1)
+    each = chosen(groups, 20, seed=1, each=True)
+    assert [mutant.group for mutant in each] == ["joins", "events"] * 10 + ["joins"] * 10
+
+
+def test_every_file_of_the_engine_is_in_one_group():
+    grouped = sorted(path for group in GROUPS for path in files(group))
+    found = {path for package in PACKAGES for path in (SOURCE / package).glob("*.py")}
+    unread = {SOURCE / f"{name}.py" for name in UNREAD}
+    assert unread <= found
+    assert grouped == sorted(found - unread - {SOURCE / "kernels/__init__.py"})
+
+
 def test_wilsons_interval():
     assert interval(0.5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
     assert interval(1.0, 20) == pytest.approx((0.8389, 1.0), abs=1e-4)
@@ -25,8 +40,9 @@ def test_wilsons_interval():
 def test_a_row_counts_what_became_of_each():
     ends = ["killed"] * 6 + ["timed out"] * 2 + ["survived", "not run"]
     outcomes = dict(zip(mutants("joins", 10), ends, strict=True))
-    *_, row = table({"joins": 700, "goals": 600}, outcomes)
+    *_, row, together = table({"joins": 700, "goals": 600}, outcomes)
     assert row == "| joins | 700 | 10 | 6 | 2 | 2 | 80.0% | 49.0% to 94.3% |"
+    assert together == row.replace("joins | 700", "all | 1300")
 
 
 def test_annotations_are_found():

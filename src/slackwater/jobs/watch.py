@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _WAKE_S = 0.2
-_LAST_EVENTS_S = 10.0
+_LAST_EVENTS_S = 60.0  # Spark reports the end later than it happens, on a busy machine much later
 
 
 class QueryWatch:
