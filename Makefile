@@ -105,7 +105,7 @@ FAR := cli spark faults lab project test_docs.py dashboard/test_page.py dashboar
 
 test-nojit: setup
 	@echo "test: kernels as plain Python, with coverage"
-	@$(PLAIN) -m "not full" $(FAR:%=--ignore=tests/%) tests
+	@$(PLAIN) -m "not full and not compiled" $(FAR:%=--ignore=tests/%) tests
 
 test-all-nojit: setup
 	@echo "test: kernels as plain Python, with coverage, every test"

@@ -63,6 +63,7 @@ class Disk:
         return metrics.stored + metrics.buffered
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "sizes",
     [[4], [100], [1, 50, 3], range(80, 0, -1), range(1, 80)],
@@ -94,6 +95,7 @@ def test_small_chunks_are_merged_large_batches_split_and_dying_chunks_written_an
     assert min(merged, split, rewritten) > 10
 
 
+@pytest.mark.compiled
 def test_the_number_of_full_chunks_follows_what_is_alive():
     # Half of what is written dies at once; the size of a chunk is that of the rows in it.
     disk = Disk(windows=(10, 2000), rows=4000, chunk_bytes=100 * ROW)
@@ -103,6 +105,7 @@ def test_the_number_of_full_chunks_follows_what_is_alive():
         assert len(disk.chunks) < 10 + 3 * disk.live / 100
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("chunk_bytes", [50 * ROW, 2 * 2**20], ids=["small chunks", "large chunks"])
 def test_the_past_of_a_stream_with_a_short_window_does_not_stay(chunk_bytes):
     # two and a thousand are alive

@@ -74,6 +74,7 @@ def fed(query, *cuts, **options):
     return engine, output
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", QUERIES)
 def test_charts_do_not_depend_on_how_the_input_is_cut(name):
     query = QUERIES[name]
@@ -83,6 +84,7 @@ def test_charts_do_not_depend_on_how_the_input_is_cut(name):
     assert charts(whole).now == 7_996
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", QUERIES)
 def test_charts_are_saved_with_the_engine(name):
     query = QUERIES[name]

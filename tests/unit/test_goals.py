@@ -88,6 +88,7 @@ GOALS = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", GOALS)
 def test_a_long_run_may_be_cut_and_restarted_anywhere(name):
     asked = query(GOALS[name], select="count")
@@ -107,6 +108,7 @@ def test_quality_comes_near_what_was_asked(name):
     assert report.average_slack < 900  # the largest delay
 
 
+@pytest.mark.compiled
 def test_a_drop_ratio_of_a_join_is_that_of_late_events():
     run = query(sw.DropRatio(0.05), select="count").replay(
         {"a": stream(1, 20_000), "b": stream(2, 20_000)}, arrival="arr"

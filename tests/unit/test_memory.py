@@ -77,6 +77,7 @@ def expected(request):
     return query, tables, answers(query, tables)
 
 
+@pytest.mark.compiled
 def test_tiny_limits_change_nothing(expected):
     query, tables, (results, metrics, _) = expected
     assert metrics.produced > 100
@@ -98,6 +99,7 @@ def long_case():
     return Case(events, [25] * 3, "key", slack=60)
 
 
+@pytest.mark.compiled
 def test_tiny_limits_change_nothing_in_shards():
     case = long_case()
     query = engine_query(case)

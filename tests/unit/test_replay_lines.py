@@ -63,6 +63,7 @@ def test_steps_add_up_to_the_replay(query):
     } | {reason.replace(" ", "_"): n for reason, n in run.metrics.rejected.items()}  # fmt: skip
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("query", QUERIES, ids=["join", "window", "aggregate", "shedding"])
 def test_a_line_is_small_and_the_same_each_time(query):
     def timeless(line):
@@ -86,6 +87,7 @@ def test_a_start_describes_the_query():
     assert [(o["kind"], o["control"]) for o in others] == [("window", True), ("aggregate", True)]
 
 
+@pytest.mark.compiled
 def test_steps_are_as_long_as_requested_but_not_too_many():
     steps = reported(JOIN, "2 s")[1:-2]
     assert len(steps) == 5  # of 8.4 seconds
