@@ -150,8 +150,8 @@ $(MUTANT_TOOLS)/.installed: Makefile
 
 mutants: SEED ?= 0
 mutants: SAMPLE ?= 100
-mutants: setup $(MUTANT_TOOLS)/.installed ## Change the source in SAMPLE places a package, by SEED, and see what no test notices (long)
-	@"$(BIN)/python" tools/mutants.py --seed $(SEED) --sample $(SAMPLE)
+mutants: setup $(MUTANT_TOOLS)/.installed ## Change the engine in SAMPLE places, by SEED, and see what no test of `make test` notices (long)
+	@"$(BIN)/python" tools/mutants.py --seed $(SEED) --sample $(SAMPLE) $(MUTANTS)
 
 # Not part of `make test`: it needs advisories from PyPI, which not every mirror has. Its packages stay out of .venv.
 AUDIT_TOOLS := build/audit

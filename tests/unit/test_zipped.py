@@ -7,7 +7,10 @@ from zipfile import ZipFile
 
 import pytest
 
+from marks import full_but
 from zipped import zipped
+
+pytestmark = pytest.mark.compiled
 
 USE = """
 import numpy as np
@@ -32,7 +35,9 @@ def used(archive, cache):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("name", ["slackwater.zip", "slackwater-0.1.0-py3-none-any.whl"])
+@pytest.mark.parametrize(
+    "name", full_but(("slackwater.zip",), ["slackwater.zip", "slackwater-0.1.0-py3-none-any.whl"])
+)
 def test_kernels_of_an_archive_are_compiled_once_wherever_it_lies(tmp_path, name):
     cache = tmp_path / "cache"
     for number, hits in enumerate("01"):
@@ -43,6 +48,7 @@ def test_kernels_of_an_archive_are_compiled_once_wherever_it_lies(tmp_path, name
     assert folder.name.startswith("slackwater_")
 
 
+@pytest.mark.full
 def test_when_one_kernel_has_changed_none_is_taken_from_the_cache(tmp_path):
     archive, cache = zipped(tmp_path / "slackwater.zip"), tmp_path / "cache"
     assert used(archive, cache)[-1] == "0"
@@ -52,6 +58,7 @@ def test_when_one_kernel_has_changed_none_is_taken_from_the_cache(tmp_path):
     assert used(archive, cache)[-1] == "1"
 
 
+@pytest.mark.full
 def test_without_a_folder_to_write_to_nothing_is_cached(tmp_path):
     archive = zipped(tmp_path / "slackwater.zip")
     nowhere = tmp_path / "a file"
