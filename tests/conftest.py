@@ -40,15 +40,17 @@ if (Path(sys.prefix) / "bin" / "java").exists():
     os.environ["JAVA_HOME"] = sys.prefix
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for item in items:
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
             if marker := MARKER_OF_FOLDER.get(folder):
                 item.add_marker(marker)
-            # these start Spark or a browser: a file at a time
+            # These start Spark or a browser: a file at a time. Of `make test`, which has few of
+            # them, all that share a Spark session: one is quicker than two.
             if folder in ("spark", "faults", "cli", "dashboard"):
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
+                is_one = profiles.PROFILE == "ci" and "spark" in item.fixturenames
+                item.add_marker(pytest.mark.xdist_group("spark" if is_one else item.path.stem))
 
 
 @pytest.fixture(scope="session")
