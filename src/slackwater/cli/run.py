@@ -33,8 +33,6 @@ def run(
 
     job = read_job(file)
     job_run = JobRun(job)
-    if not json:
-        typer.echo(start_line(job), err=True)
     watch = QueryWatch(job.name, job.query.unit)
     with beside(dashboard and not check, *_control(job), may_stay=not json) as history:
         with Screen(quiet=json) as screen:
@@ -45,6 +43,8 @@ def run(
                 else:
 
                     def show() -> None:
+                        if not json:
+                            typer.echo(start_line(job), err=True)
                         screen.follow(watch)
                         screen.doing("running; Ctrl-C stops it")
 

@@ -4,8 +4,8 @@ Streams that share a key are split by it. The others are copied to every shard. 
 the first stream is split by its rows and the others are copied ("fragment and replicate"), so the
 fastest stream should come first.
 
->>> from slackwater.query.joining import join
->>> from slackwater.query.join import Stream
+>>> from slackwater.query.join import join
+>>> from slackwater.query.stream import Stream
 >>> a, b, c = (Stream(name, ts="t", window=5) for name in "abc")
 >>> print(Partitioning.of(join(a, b, c, on="k"), shards=4))
 4 shards: a, b, c by k
