@@ -52,11 +52,12 @@ $(VENV)/.warm-joins: $(VENV)/.stale
 	@"$(BIN)/python" -m slackwater.engine.warm joins
 	@touch "$@"
 
-# On two cores; the last line finds what one took from the other's hands.
+# On two cores. Joins come last: by then the other process has compiled what both need. The last line finds what one took from the
+# other's hands.
 $(VENV)/.warm: $(VENV)/.stale
 	@echo "setup: compiling the kernels"
 	@"$(BIN)/python" -m slackwater.engine.warm shedding & \
-	  "$(BIN)/python" -m slackwater.engine.warm joins windows aggregates && wait
+	  "$(BIN)/python" -m slackwater.engine.warm windows aggregates joins && wait
 	@"$(BIN)/python" -m slackwater.engine.warm
 	@touch "$@"
 
@@ -101,7 +102,7 @@ test-all-main: setup
 
 # The kernels as plain Python: only so does coverage see them. What uses the engine is not measured: see pyproject.toml.
 PLAIN := NUMBA_DISABLE_JIT=1 SLACKWATER_PROFILE=nojit $(PYTEST) -n 2 --cov --cov-report=term --cov-fail-under=95
-FAR := cli spark faults lab project test_docs.py dashboard/test_page.py dashboard/test_real_runs.py
+FAR := cli spark faults lab project test_docs.py unit/test_words.py dashboard/test_page.py dashboard/test_real_runs.py
 
 test-nojit: setup
 	@echo "test: kernels as plain Python, with coverage"

@@ -261,6 +261,7 @@ def refused(data):
         restored(data, JoinEngine(SAVED_QUERY, SCHEMAS))
 
 
+@pytest.mark.compiled
 def test_every_byte_of_a_snapshot_matters():
     data = saved()
     restored(data, JoinEngine(SAVED_QUERY, SCHEMAS))

@@ -397,6 +397,7 @@ def test_every_kind_of_join_sheds(condition, options):
     assert metrics.shedding.missed_error > 0.0  # some of it was sampled, so some was shed
 
 
+@pytest.mark.compiled
 def test_what_is_lost_with_late_events_is_estimated_too():
     rng, tables = np.random.default_rng(1), {}
     for name, table in small().items():
@@ -475,6 +476,7 @@ def test_streams_at_the_ends_of_the_join_tree_are_only_counted():
     ).any()  # results are walked as a whole
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("shed", [sw.TailDrop, sw.RandomDrop])
 def test_the_delays_of_dropped_events_count_however_the_input_is_cut(shed):
     query = pair(goal=sw.NoSlack(), shed=shed(budget=50.0, every=100, buffer=1))
@@ -560,6 +562,7 @@ def test_the_same_query_may_shed_otherwise_after_a_restart():
     assert again.metrics().shedding.throttle == 0.25 != engine.metrics().shedding.throttle
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("memory", [None, 90_000])
 def test_a_restart_changes_nothing_where_windows_are_sorted(memory):
     """What the oldest basic window costs must not depend on what of it is forgotten already."""

@@ -201,6 +201,7 @@ def test_a_sum_is_the_same_to_the_last_bit_whichever_event_comes_last(length):
     assert pairs(first) == pairs(second) != []
 
 
+@pytest.mark.compiled
 def test_vectors_of_the_past_are_forgotten():
     rows, length = 4_000, 64
     kind = pa.list_(pa.float64(), length)

@@ -164,6 +164,7 @@ def test_sums_of_floats_do_not_drift():
     assert found.column("x")[-1].as_py() == pytest.approx(5.0, rel=1e-12)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("window", [sw.Sliding("1 s"), sw.Tumbling("1 s")])
 def test_groups_that_fall_silent_are_forgotten(window):
     query = sw.window(S, window=window, by="k", select={"x": sw.functions.max("t")} | N)
