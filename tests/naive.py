@@ -100,6 +100,56 @@ def pipeline(events, windows, on, *rule, late_probe="none", **disorder):
     return join((e for left, *_ in steps for e in left), windows, on, *rule, late_probe=late_probe)
 
 
+def clocks(events, ks, m, follow=False, idle_after=None):
+    """Per arrival at m streams: (the join's clock S before it, the common clock C with it).
+
+    `ks` is K at each arrival. C is the smallest local time of the streams that are not idle, and
+    does not go back; S is the largest C - K so far. A tick has no values: it tells the time of its
+    stream, no more.
+    """
+    streams = range(m)
+    local, s, c, most = dict.fromkeys(streams, -inf), -inf, -inf, 0
+    moved = dict.fromkeys(streams, events[0].ts if events else 0)
+    for e, k in zip(events, ks, strict=True):
+        before = s
+        if e.ts > local[e.stream]:
+            local[e.stream] = e.ts
+            moved[e.stream] = max(local.values())
+        most = max(most, local[e.stream] - e.ts) if follow and e.values is not None else most
+        top = max(local.values())
+        awaited = [i for i in local if top - moved[i] < (idle_after or inf)]
+        c = max(c, min((local[i] for i in awaited), default=top))
+        s = max(s, c - max(k, most))
+        yield before, c
+
+
+def lateness(result, common):
+    """How far the common clock has passed a result when its last member arrives."""
+    last, t = max(result, key=lambda e: e.arrival), max(result).ts
+    return max(0, common[last] - t + (last.ts < t))
+
+
+def clocked(events, windows, on, *rule, ks, follow=False, idle_after=None):
+    """What the clocked pipeline produces, and its late events as (event, kept, behind by).
+
+    A result is produced iff its time is past the join's clock before its last member arrives, or
+    equal to it and that member's own.
+    """
+    known = list(clocks(events, ks, len(windows), follow, idle_after))
+    s = {e: before for e, (before, _) in zip(events, known, strict=True)}
+    results = []
+    for r in truth(events, windows, on, *rule):
+        last, t = max(r, key=lambda e: e.arrival), max(r).ts
+        if t > s[last] or t == s[last] == last.ts:
+            results.append(r)
+    late = [
+        (e, bool(seen([e], windows[e.stream], s[e], *rule)), s[e] - e.ts)
+        for e in events
+        if e.ts < s[e]
+    ]
+    return results, late
+
+
 def dot(u, v):
     """The sum of the products of the components."""
     return sum(x * y for x, y in zip(u, v, strict=True))

@@ -20,10 +20,10 @@ PACKAGES = (
 )  # fmt: skip
 KERNELS = {
     "compensation": "products",
-    "controllers": "recall drops histogram",
-    "disorder": "reorder buckets heartbeat",
+    "controllers": "back_test recall drops histogram",
+    "disorder": "clocked reorder buckets heartbeat",
     "events": "intake hashing",
-    "joins": "join count walk frame windows sorted_windows keys vectors records",
+    "joins": "join count lateness walk frame windows sorted_windows keys vectors records",
     "shedding": "shed shed_count harvest basic_windows drop_rates",
     "stats": "cross recent statistics",
     "windows": "aggregate stacks",

@@ -7,8 +7,8 @@ import pytest
 import slackwater as sw
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.late_degree import behind, quality, quality_curve
+from slackwater.controllers.measured import Measured
 from slackwater.controllers.model import RecallModel
-from slackwater.controllers.recall import Measured
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
@@ -117,7 +117,9 @@ def test_instant_requirement(gamma, wanted):
 
 def test_what_the_last_period_left_over_may_be_lost_in_the_next():
     # P = 40, L = 8, W = 2: three quarters of P are still judged, of which half is made up for
-    controller = controller_for(query(sw.Recall(0.75, over=40, every=8, granularity=1)))
+    controller = controller_for(
+        query(sw.Recall(0.75, over=40, every=8, granularity=1, model="measured"))
+    )
 
     def allowed(spent, margin=0.0, scale=1.0):
         return controller._allowed(Measured(scale, margin, spent))

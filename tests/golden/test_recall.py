@@ -1,4 +1,4 @@
-"""The default controller of Recall step by step, on numbers that can be worked out by hand.
+"""The controller of Recall by delays step by step, on numbers that can be worked out by hand.
 
 An interval is 10 units long, and 100 results are true in each unless a test says otherwise. "P"
 counts intervals.
@@ -14,7 +14,7 @@ import pytest
 import slackwater as sw
 from slackwater.controllers.controller import Interval
 from slackwater.controllers.factory import controller_for
-from slackwater.controllers.recall import Measured
+from slackwater.controllers.measured import Measured
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.kernels.records import BEFORE
@@ -25,7 +25,9 @@ DELAYS = [70, 10, 10, 5, 4, 1]  # events by delay; K = 0, 1, ... loses .3 .2 .1 
 
 
 def query(target=0.9, p=4, window=0, confidence=0.5):
-    goal = sw.Recall(target, over=L * p, every=L, granularity=1, confidence=confidence)
+    goal = sw.Recall(
+        target, over=L * p, every=L, granularity=1, confidence=confidence, model="measured"
+    )
     return sw.join(*(sw.Stream(name, "ts", window) for name in "ab"), on="k", goal=goal)
 
 

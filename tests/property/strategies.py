@@ -91,10 +91,13 @@ def case_of(data, windows="time", slack="any", kinds=KINDS, options=True):
 
 
 def _with_options(case, head, all_time_windows):
-    case = case._replace(overdue=("advance", "now")[head[0] % 2])
+    case = case._replace(pipeline=("clocked", "icde16")[head[0] % 2])
+    if not case.is_clocked:
+        case = case._replace(overdue=("advance", "now")[head[0] // 2 % 2])
     if all_time_windows:  # with tuple-count windows the engine refuses these two
-        slide = (None, None, 1, 3, 7)[head[1] % 5]
-        case = case._replace(slide=slide, late_probe=("none", "window-end")[head[2] % 2])
+        case = case._replace(slide=(None, None, 1, 3, 7)[head[1] % 5])
+        if not case.is_clocked:
+            case = case._replace(late_probe=("none", "window-end")[head[2] % 2])
     choices = ("[]", "(]", "[)") if case.slide else ("[]", "(]")
     bounds = choices[head[3] % len(choices)]
     if bounds == "(]":  # a window of 0 would be empty

@@ -89,7 +89,7 @@ def test_a_script_of_slacks_is_carried_out_at_the_boundaries():
 def test_what_a_late_event_makes_at_the_window_end_has_the_time_of_the_clock():
     # arrives  A4  B4  A5  B5  B3     K = 0, windows of 2: B3 is late, and joins A5 at the clock
     a, b = (sw.Stream(name, "ts", 2) for name in "ab")
-    query = sw.join(a, b, on="k", late_probe="window-end", goal=sw.NoSlack())
+    query = sw.join(a, b, on="k", pipeline="icde16", late_probe="window-end", goal=sw.NoSlack())
     tables = {
         "a": pa.table({"ts": [4, 5], "k": [0, 0], "at": [1, 3]}),
         "b": pa.table({"ts": [4, 5, 3], "k": [0, 0, 0], "at": [2, 4, 5]}),

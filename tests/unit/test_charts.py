@@ -25,6 +25,7 @@ QUERIES = {
     "largest": sw.join(A, B, on="k", goal=sw.MaxSlack()),
     "apart": sw.join(A, B, on="k", goal=sw.NoSlack(synchronize=False)),
     "recall": sw.join(A, B, on="k", goal=LEARNS),
+    "measured": sw.join(A, B, on="k", goal=sw.Recall(0.9, over="5 s", model="measured")),
     "eqsel": sw.join(A, B, on="k", goal=sw.Recall(0.9, over="5 s", model="eqsel")),
     "pd": sw.join(A, B, on="k", goal=sw.Recall(0.9, over="5 s", model="pd")),
     "latency": sw.join(A, B, on="k", goal=sw.Latency("200 ms")),
@@ -140,8 +141,8 @@ def test_delays_of_aggregates_are_those_behind_the_arrival():
     assert charts(engine).delays["b"]["counts"] == by_edges(delays)
 
 
-def test_delays_of_a_goal_that_learns_are_those_it_knows():
-    engine, _ = fed(QUERIES["recall"])
+def test_delays_of_a_goal_that_learns_them_are_those_it_knows():
+    engine, _ = fed(QUERIES["measured"])
     known = engine.statistics.delays
     for s, delays_shown in enumerate(charts(engine).delays.values()):
         assert sum(delays_shown["counts"]) == known.counts[s] > 1_500
@@ -212,8 +213,19 @@ def test_a_slack_that_is_set_by_hand_is_on_the_curve_too():
     assert drawn.curve[-1] == drawn.chosen
 
 
-def test_a_controller_that_was_mistaken_expects_what_it_has_learnt():
+def test_the_measured_curve_is_the_share_of_results_that_were_not_later():
     engine, _ = fed(QUERIES["recall"])
+    drawn = chart_part(engine)
+    recalls = [recall for _, recall in drawn.curve]
+    assert recalls == sorted(recalls)
+    assert recalls[0] < 0.9
+    assert recalls[-1] == 1.0
+    slack, recall = drawn.chosen
+    assert recall == pytest.approx(engine.controller.recall_at([slack])[0], abs=1e-6)
+
+
+def test_a_controller_that_was_mistaken_expects_what_it_has_learnt():
+    engine, _ = fed(QUERIES["measured"])
     modelled = [engine.model.recall(point[0]) for point in chart_part(engine).curve]
     engine.controller.scale = 2.0
     for (_, recall), share in zip(chart_part(engine).curve, modelled, strict=True):

@@ -52,7 +52,7 @@ def test_intervals_have_a_length(every):
 
 
 def test_an_unknown_model_is_refused():
-    with pytest.raises(sw.QueryError, match="model must be one of 'measured', .*got 'neural'"):
+    with pytest.raises(sw.QueryError, match="model must be one of 'lateness', .*got 'neural'"):
         sw.Recall(0.9, model="neural")
 
 

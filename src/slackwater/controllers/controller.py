@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from slackwater.kernels.records import BEFORE
 from slackwater.query.goals import InputQuantile, Latency, Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
+from slackwater.stats.lateness import LatenessOf
 from slackwater.stats.statistics import Statistics
 
 
@@ -21,9 +23,12 @@ class Interval:
 
     end: int  # largest local time
     slack: int  # K in force
-    join_time: int  # the join's clock; BEFORE: nothing has left yet
+    join_time: int  # the join's clock; BEFORE: it has not begun
     local: tuple[int, ...]  # local time of each stream
     statistics: Statistics
+    common_clock: int = BEFORE  # of the clocked stage
+    most_behind: int = 0  # how far an arrival was behind the largest local time, at most
+    lateness: LatenessOf | None = None  # of results, if it is measured
 
 
 class Controller(Protocol):

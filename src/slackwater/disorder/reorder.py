@@ -1,4 +1,4 @@
-"""All K-slack buffers and the Synchronizer of one shard.
+"""The papers' way of reordering: a K-slack buffer per stream, then the Synchronizer.
 
 K = 1, one stream (ICDE16 Fig. 3): event 1 leaves when local time reaches 4, the late 3 leaves
 before 4 when local time reaches 5.
@@ -12,73 +12,22 @@ before 4 when local time reaches 5.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from slackwater.disorder.rings import BucketRings
+from slackwater.disorder.stage import ReorderStage, ReorderState, Step, span
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.kernels import reorder as kernels
-from slackwater.kernels.records import BEFORE, I64, LINK, NEVER, NONE, TICK, Buffers, Released
+from slackwater.kernels.records import BEFORE, I64, LINK, NONE, Released
 
 Overdue = Literal["advance", "now"]
 
-
-class Step(NamedTuple):
-    """What one run over arrivals gave; its arrays are valid until the next run."""
-
-    reached: int  # the next arrival to take in
-    at_boundary: bool
-    out: Released  # what left, in order
-    changes: I64  # rows (largest local time, new K), where K followed a delay
+_NONE = np.empty(0, np.int64)
 
 
-def _first(n: int, out: Released) -> Released:
-    return Released(*(column[:n] for column in out))
-
-
-def _empty_buffers(n_streams: int) -> Buffers:
-    ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
-    ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = BEFORE
-    ctl[kernels.BOUNDARY] = NEVER
-    return Buffers(
-        ctl,
-        local=np.full(n_streams, BEFORE),
-        newest=np.full(n_streams, BEFORE),
-        moved=np.zeros(n_streams, np.int64),
-        overdue=np.full(n_streams, NONE),
-        overdue_last=np.full(n_streams, NONE),
-    )
-
-
-def _span(times: list[int]) -> int:
-    """Time from the earliest to the latest."""
-    return max(times) - min(times) if times else 0
-
-
-class ReorderState(NamedTuple):
-    """Scalars by name, what is known of each stream, and where the waiting events are."""
-
-    scalars: dict[str, int]
-    local: list[int]
-    newest: list[int]
-    moved: list[int]
-    in_slack: I64
-    overdue: I64
-    in_sync: I64
-
-
-_LASTING = {
-    "slack": kernels.SLACK,
-    "sync_time": kernels.SYNC_TIME,
-    "top": kernels.TOP,
-    "max_delay": kernels.MAX_DELAY,
-    "boundary": kernels.BOUNDARY,
-}
-
-
-class Reorder:
+class Reorder(ReorderStage):
     """K-slack per stream with one K for all, then the Synchronizer.
 
     Parameters
@@ -123,68 +72,19 @@ class Reorder:
         log: Log | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.n_streams = n_streams
-        self.log = log or Log()
-        self.buffers = _empty_buffers(n_streams)
+        super().__init__(n_streams, 2 * n_streams, slack, follow, idle_after, log, limits)
         ctl = self.buffers.ctl
         ctl[kernels.HOLD_TIES] = hold_ties
         ctl[kernels.OVERDUE_NOW] = overdue == "now"
-        ctl[kernels.FOLLOW] = follow
         ctl[kernels.PASS] = not synchronize
         ctl[kernels.COMMON_CLOCK] = common_clock
-        ctl[kernels.IDLE_AFTER] = kernels.AT_NO_TIME if idle_after is None else idle_after
-        self.rings = BucketRings(2 * n_streams, self.log, limits)
-        self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
-        self.set_slack(slack)
 
     # ---- state
-
-    @property
-    def slack(self) -> int:
-        """K."""
-        return int(self.buffers.ctl[kernels.SLACK])
-
-    @property
-    def sync_time(self) -> int:
-        """Everything up to this time has left the Synchronizer (T_sync of Alg. 1)."""
-        return int(self.buffers.ctl[kernels.SYNC_TIME])
-
-    @property
-    def top(self) -> int:
-        """The largest local time of all streams."""
-        return int(self.buffers.ctl[kernels.TOP])
-
-    @property
-    def max_delay(self) -> int:
-        """The largest delay so far."""
-        return int(self.buffers.ctl[kernels.MAX_DELAY])
-
-    @property
-    def buffered(self) -> int:
-        """How many events wait here."""
-        return sum(map(self.buffered_of, self._streams))
 
     def buffered_of(self, stream: int) -> int:
         """How many events of `stream` wait here."""
         rings = self.rings.size(stream) + self.rings.size(self.n_streams + stream)
         return rings + len(self._overdue(stream))
-
-    def is_idle(self, stream: int) -> bool:
-        """Whether the stream is not waited for: silent for too long, or finished."""
-        return self.top > BEFORE and bool(kernels.is_idle(stream, self.buffers))
-
-    def is_awaited(self, stream: int) -> bool:
-        """Whether no other stream that is waited for is further behind."""
-        others = [self.local(s) for s in self._streams if not self.is_idle(s)]
-        return not others or self.local(stream) <= min(others)
-
-    def is_finished(self, stream: int) -> bool:
-        """Whether the stream was declared finished and has not moved on since."""
-        return bool(self.buffers.moved[stream] == kernels.FINISHED)
-
-    def local(self, stream: int) -> int:
-        """Local time: the largest time this stream has delivered."""
-        return int(self.buffers.local[stream])
 
     def in_slack(self, stream: int) -> list[int]:
         """Times in the K-slack buffer of `stream`, ascending."""
@@ -200,14 +100,10 @@ class Reorder:
         overdue = [self._overdue(stream) for stream in self._streams]
         return np.concatenate(rings + overdue)
 
-    def _times(self, events: I64) -> list[int]:
-        return [int(t) for t in self.log.ts[events - self.log.base]]
-
     def state(self) -> ReorderState:
         """All it would need to go on elsewhere, given the same events in another log."""
-        ctl = self.buffers.ctl
         return ReorderState(
-            {name: int(ctl[place]) for name, place in _LASTING.items()},
+            self._scalars(),
             self.buffers.local.tolist(),
             self.buffers.newest.tolist(),
             self.buffers.moved.tolist(),
@@ -218,14 +114,10 @@ class Reorder:
 
     def resume(self, state: ReorderState) -> None:
         """Go on from `state`; its events are in the log."""
-        for name, value in state.scalars.items():
-            self.buffers.ctl[_LASTING[name]] = value
-        self.buffers.local[:] = state.local
-        self.buffers.newest[:] = state.newest
-        self.buffers.moved[:] = state.moved
+        self._resume_scalars(state)
         events = np.concatenate([state.in_slack, state.overdue, state.in_sync])
         times = self._times(events)
-        self._make_room(_span(times))
+        self._make_room(span(times))
         records = self.log.records()
         for s in self._streams:
             own = state.in_slack[self.log.stream[state.in_slack - self.log.base] == s]
@@ -247,20 +139,11 @@ class Reorder:
             for stream in self._streams:
                 kernels.recall_overdue(stream, self.buffers, self.rings.arrays, self.log.records())
 
-    def finish(self, stream: int) -> None:
-        """No more is to be expected of `stream`: it is idle from the next advance of another on."""
-        self.buffers.moved[stream] = kernels.FINISHED
-
-    def stop_at(self, boundary: int | None) -> None:
-        """Let runs stop behind the arrival that takes the largest local time to `boundary`."""
-        self.buffers.ctl[kernels.BOUNDARY] = NEVER if boundary is None else boundary
-
     def run(self, at: int, end: int) -> Step:
         """Take in the arrivals ``at <= number < end`` of the log, up to the boundary."""
         ctl = self.buffers.ctl
-        out = self._room_for(self.buffered + end - at)
-        changes = np.empty((end - at if ctl[kernels.FOLLOW] else 0, 2), np.int64)
-        ctl[kernels.N_OUT] = ctl[kernels.N_CHANGES] = 0
+        out = self._begin_run(self.buffered + end - at)
+        changes = self._new_changes(end - at)
         records = self.log.records()
         if ctl[kernels.PASS] and self.buffered:  # of a goal before this one
             ctl[kernels.NOW] = at
@@ -272,35 +155,19 @@ class Reorder:
             )
             if reason == kernels.NO_ROOM:
                 self._make_room(self._span_with(at))
-        n, k = ctl[kernels.N_OUT], ctl[kernels.N_CHANGES]
         boundary = reason == kernels.AT_BOUNDARY
-        return Step(int(at), boundary, _first(n, out), changes[:k])
+        changes = changes[: ctl[kernels.N_CHANGES]]
+        return Step(int(at), boundary, self._left(out), changes, _NONE, _NONE)
 
     def flush(self) -> Released:
         """End of input: everything leaves, in this order; valid until the next run."""
-        self._make_room(_span(self._times(self.waiting())))
-        self.buffers.ctl[kernels.N_OUT] = 0
+        self._make_room(span(self._times(self.waiting())))
+        out = self._begin_run(self.buffered)
         self.buffers.ctl[kernels.NOW] = self.log.end - 1
-        out = self._room_for(self.buffered)
         kernels.flush(self.buffers, self.rings.arrays, self.log.records(), out)
-        return _first(self.buffers.ctl[kernels.N_OUT], out)
-
-    def arrive(self, stream: int, ts: int, tick: bool = False) -> list[int]:
-        """Take in one event or tick; return the numbers of those that leave. For use by itself."""
-        key = np.array([TICK if tick else 0], np.int32)
-        first, end = self.log.append(np.array([ts]), np.array([stream]), [key])
-        return [int(event) for event in self.run(first, end).out.event]
+        return self._left(out)
 
     # ---- buckets
-
-    @property
-    def _streams(self) -> range:
-        return range(self.n_streams)
-
-    def _room_for(self, n: int) -> Released:
-        if n > len(self._out.event):
-            self._out = Released(*(np.empty(2 * n, np.int64) for _ in Released._fields))
-        return self._out
 
     def _overdue(self, stream: int) -> I64:
         events, event = [], int(self.buffers.overdue[stream])
@@ -315,11 +182,11 @@ class Reorder:
         ts = int(self.log.ts[arrival - self.log.base])
         local = self.local(int(self.log.stream[arrival - self.log.base]))
         known = [local] if local > BEFORE else []
-        return _span([*self._times(self.waiting()), ts, *known])
+        return span([*self._times(self.waiting()), ts, *known])
 
-    def _make_room(self, span: int) -> None:
-        """Have buckets for `span` time units, K and all that waits: more of them, or wider ones."""
-        span = max(span, self.slack)
-        if not self.rings.fits(span):
-            self.rings.make_room(max(span, _span(self._times(self.waiting()))))
+    def _make_room(self, length: int) -> None:
+        """Have buckets for `length` units, K and all that waits: more of them, or wider ones."""
+        length = max(length, self.slack)
+        if not self.rings.fits(length):
+            self.rings.make_room(max(length, span(self._times(self.waiting()))))
             self.buffers.ctl[kernels.SHIFT] = self.rings.shift

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.disorder.heartbeat import HeartbeatStage
-from slackwater.disorder.reorder import Reorder
+from slackwater.disorder.stage import ReorderStage
 from slackwater.engine.accounting import Counters, add, shard_metrics
 from slackwater.engine.checks import REASONS
 from slackwater.engine.intake import Intake, Numbers, Rejected
@@ -40,7 +40,7 @@ from slackwater.stats.statistics import Statistics
 DEAD = 255  # the location of an event that is not needed any more
 
 AQuery = TypeVar("AQuery", JoinQuery, WindowQuery, AggregateQuery)
-Stage = TypeVar("Stage", Reorder, HeartbeatStage, ArrivalClock)
+Stage = TypeVar("Stage", ReorderStage, HeartbeatStage, ArrivalClock)
 
 
 class ShardEngine(ABC, Generic[AQuery, Stage]):

@@ -14,10 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.controllers.controller import RecallSeeker
-from slackwater.controllers.recall import RecallController
+from slackwater.controllers.lateness import LatenessController
+from slackwater.controllers.measured import MeasuredLossController
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.metrics.charts import ChartPart, Charts, merge
 from slackwater.query.goals import Recall
+from slackwater.query.units import to_units
 from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.delays import Delays
 from slackwater.stats.recent import OCTAVES, octaves
@@ -136,18 +138,34 @@ def _recent_results(engine: JoinEngine) -> tuple[float, float]:
 
 def _with_curve(engine: JoinEngine, known: Statistics, part: ChartPart) -> ChartPart:
     """`part` with the recall that each K should give, and K: what the goal had to choose from."""
+    controller = engine.controller
+    if isinstance(controller, LatenessController):
+        return _with_measured_curve(engine, controller, part)
     goal, delays = engine.query.goal, known.delays
     engine.model.learn(delays)
     part = part._replace(lead=engine.model.lead)
     explained = goal.model in _MODELS if isinstance(goal, Recall) else True
     if not explained or not any(delays.counts):
         return part
-    controller = engine.controller
-    scale = controller.scale if isinstance(controller, RecallController) else 1.0
+    scale = controller.scale if isinstance(controller, MeasuredLossController) else 1.0
     slacks = _ladder(delays.finest, engine.model.largest)
     chosen = engine.reorder.slack
     modelled = np.array([engine.model.recall(slack) for slack in (*slacks, chosen)])
     recalls = (1.0 - scale * (1.0 - modelled)).clip(0.0, 1.0).round(6).tolist()
+    points = [[slack, recall] for slack, recall in zip(slacks, recalls, strict=False)]
+    return part._replace(curve=points, chosen=[chosen, recalls[-1]])
+
+
+def _with_measured_curve(
+    engine: JoinEngine, controller: LatenessController, part: ChartPart
+) -> ChartPart:
+    """The same, by what was measured."""
+    chosen = engine.reorder.slack
+    step = max(1, to_units("10 ms", engine.query.unit))
+    slacks = _ladder(step, controller.largest)
+    recalls = [round(recall, 6) for recall in controller.recall_at([*slacks, chosen])]
+    if not recalls:
+        return part
     points = [[slack, recall] for slack, recall in zip(slacks, recalls, strict=False)]
     return part._replace(curve=points, chosen=[chosen, recalls[-1]])
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
+from slackwater.disorder.clocked import ClockedReorder
 from slackwater.disorder.reorder import Reorder
+from slackwater.disorder.stage import ReorderStage
 from slackwater.engine import join_state
 from slackwater.engine.accounting import count_results
 from slackwater.engine.base import ShardEngine
@@ -35,11 +37,25 @@ from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels.records import BEFORE, I32, I64, U8, Released, Results
 from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import SheddingMetrics
-from slackwater.query.goals import Goal
+from slackwater.query.goals import Goal, Recall
 from slackwater.query.join import JoinQuery
+from slackwater.query.units import to_units
+from slackwater.stats.retention import Retention
+
+_NOTHING = np.empty(0, np.int64)
+_RETENTION_EVERY = "1 second"
+_DEFAULT_LOSS = 0.05  # what a goal that is no recall is taken to allow
 
 
-class JoinEngine(ShardEngine[JoinQuery, Reorder]):
+def _retention_of(query: JoinQuery) -> Retention | None:
+    """Who chooses how long events are kept; None: the query says it, or nothing is counted."""
+    if query.retained is not None or query.late == "drop":
+        return None
+    allowed = 1.0 - query.goal.target if isinstance(query.goal, Recall) else _DEFAULT_LOSS
+    return Retention(allowed, to_units(_RETENTION_EVERY, query.unit))
+
+
+class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
     """The join of one shard.
 
     Parameters
@@ -72,27 +88,38 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
         self.model = RecallModel(query)  # only for charts: the controller has its own
-        if self.statistics is not None:
+        if self.statistics is not None and self.statistics.has_delays:
             self.recent = None  # they have all delays
-        self.reorder = Reorder(
-            len(query.streams),
-            self.controller.start,
+        self.reorder = self._stage(common_clock, idle_after)
+        index = index_for(query, conditions)
+        self.shedder = shedder_for(query, conditions, index)
+        self._reached = 0  # arrivals before this one have been taken in
+        self._first_alive = 0  # none before this one is in a window; horizons never go back
+        self._due: list[int | None] = []  # when intervals of controller, shedder, retention end
+        self.retention = _retention_of(query)
+        shed = None if self.shedder is None else self.shedder.shed
+        self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
+        self._measure_lateness()
+
+    def _stage(self, common_clock: bool, idle_after: int | None) -> ReorderStage:
+        """The way of reordering that the query asks for."""
+        m, query, controller = len(self.query.streams), self.query, self.controller
+        if query.is_clocked:
+            return ClockedReorder(
+                m, controller.start, controller.follows_delay, idle_after, self.log, self.limits
+            )
+        return Reorder(
+            m,
+            controller.start,
             query.overdue,
-            follow=self.controller.follows_delay,
+            follow=controller.follows_delay,
             hold_ties=query.has_tuple_windows,
             common_clock=common_clock,
             idle_after=idle_after,
             synchronize=query.synchronizes,
             log=self.log,
-            limits=limits,
+            limits=self.limits,
         )
-        index = index_for(query, conditions)
-        self.shedder = shedder_for(query, conditions, index)
-        self._reached = 0  # arrivals before this one have been taken in
-        self._first_alive = 0  # none before this one is in a window; horizons never go back
-        self._due: list[int | None] = []  # when the intervals of controller and shedder end
-        shed = None if self.shedder is None else self.shedder.shed
-        self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
 
     # ---- work
 
@@ -106,6 +133,12 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         statistics = self.controller.statistics(self.query)
         if statistics is not None and statistics.kind != self.statistics.kind:
             self.statistics = statistics
+            self._measure_lateness()
+
+    def _measure_lateness(self) -> None:
+        """Let the join count the lateness of results, if the goal wants it."""
+        if self.statistics is not None and self.statistics.lateness is not None:
+            self.join.lateness = self.statistics.lateness.record
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
@@ -145,7 +178,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
                 )
             for top, slack in step.changes:
                 self._output.slack(int(top), int(slack))
-            yield from self._join(step.out, piece)
+            yield from self._join(step.out, piece, begin, step.behind, step.clocks)
             begin = self._reached = step.reached
             if step.at_boundary:
                 self._at_boundary()
@@ -153,7 +186,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
     def _flush(self, piece: int | None) -> Iterator[Output]:
         if self.shedder is not None:
             self.shedder.lift_buffer_limit()
-        yield from self._join(self.reorder.flush(), piece)
+        yield from self._join(self.reorder.flush(), piece, self.log.end)
         if self.shedder is not None:
             self.shedder.restore_buffer_limit()
 
@@ -177,7 +210,7 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
             top = int(self.log.ts[0])
         self._due = [
             None if every is None else (top // every + 1) * every
-            for every in (self.controller.every, self._shed_every)
+            for every in (self.controller.every, self._shed_every, self._retention_every)
         ]
         self.reorder.stop_at(min((due for due in self._due if due is not None), default=None))
 
@@ -187,12 +220,19 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         shedder = self.shedder
         return None if shedder is None or shedder.uses_measured_load else shedder.every
 
+    @property
+    def _retention_every(self) -> int | None:
+        return None if self.retention is None else self.retention.every
+
     def _at_boundary(self) -> None:
-        for_goal, for_shedder = self._due
+        for_goal, for_shedder, for_retention = self._due
         if for_goal is not None and self.reorder.top >= for_goal:
             self._adapt()
         if for_shedder is not None and self.reorder.top >= for_shedder:
             self._shed()
+        if for_retention is not None and self.reorder.top >= for_retention:
+            assert self.retention is not None
+            self.join.set_retention(self.retention.next_length(self.reorder.slack))
 
     def _shed(self) -> None:
         """End an interval of the shedder: let it decide what to leave out."""
@@ -221,14 +261,19 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
         """End an adaptation interval: the controller chooses the next K."""
         assert self.statistics is not None
         reorder = self.reorder
+        clock = reorder.sync_time if self.query.is_clocked else self.join.time
+        lateness = self.statistics.lateness
         interval = Interval(
             reorder.top,
             reorder.slack,
-            self.join.time,
+            clock,
             tuple(reorder.local(s) for s in range(reorder.n_streams)),
             self.statistics,
+            reorder.common_clock,
+            reorder.most_behind,
+            None if lateness is None else lateness.close(clock, self.statistics.results),
         )
-        self.statistics.delays.close(reorder.top)
+        self.statistics.close(reorder.top)
         self._set_slack(self.controller.next_slack(interval), interval.end)
 
     def _set_slack(self, slack: int, now: int) -> None:
@@ -238,11 +283,18 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
 
     # ---- join
 
-    def _join(self, out: Released, piece: int | None) -> Iterator[Output]:
-        """Join what left the Synchronizer."""
-        if len(out.event) == 0:
+    def _join(
+        self,
+        out: Released,
+        piece: int | None,
+        first: int,
+        behind: I64 = _NOTHING,
+        clocks: I64 = _NOTHING,
+    ) -> Iterator[Output]:
+        """Join what left the reordering stage; see `WindowJoin.process`."""
+        if len(out.event) == 0 and len(behind) == 0:
             return
-        joining = self.join.process(out)
+        joining = self.join.process(out, first, behind, clocks)
         while True:
             try:
                 found = next(joining)
@@ -254,6 +306,8 @@ class JoinEngine(ShardEngine[JoinQuery, Reorder]):
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
         count_results(self.counters, out.stream, made, late)
+        if self.retention is not None:
+            self.retention.join(len(out.event), int(made.n.sum()), late)
         if self.shedder is not None:
             count_shed(self.counters, self.shedder, out.stream, made)
         if self.statistics is not None:

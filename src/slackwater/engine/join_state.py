@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slackwater.disorder.reorder import ReorderState
+from slackwater.disorder.stage import ReorderState
 from slackwater.engine.base import DEAD
 from slackwater.joins.window_join import JoinState
 from slackwater.kernels.records import I64, U8
@@ -44,6 +44,7 @@ def plain_state(engine: JoinEngine) -> dict[str, Any]:
         "join": engine.join.state()._asdict(),
         "statistics": None if statistics is None else statistics.state(),
         "controller": engine.controller.state(),
+        "retention": None if engine.retention is None else engine.retention.state(),
         "shedder": None if shedder is None else shedder.state(),
     }
 
@@ -66,11 +67,16 @@ def resume(engine: JoinEngine, header: dict[str, Any], at: dict[int, I64]) -> No
         engine.set_goal(goal)  # it was changed on the way
     elif not same_goal and engine.statistics is None:
         engine.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
-    engine.join.resume(JoinState(**header["join"]), at.get(STORED, none))
+    stored = at.get(STORED, none)
+    if engine.query.is_clocked:  # events are stored before they are released
+        stored = np.concatenate([stored, at.get(_IN_SLACK, none)])
+    engine.join.resume(JoinState(**header["join"]), stored)
     if engine.statistics is not None and engine.statistics.fits(header["statistics"]):
         engine.statistics.resume(header["statistics"])
         if same_goal:
             engine.controller.resume(header["controller"])
+    if engine.retention is not None and header["retention"] is not None:
+        engine.retention.resume(header["retention"])
     if engine.shedder is not None and engine.shedder.fits(header["shedder"]):
         engine.shedder.resume(header["shedder"])
         engine.join.set_orders(engine.shedder.orders)

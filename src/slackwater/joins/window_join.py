@@ -23,6 +23,7 @@ from slackwater.joins.sorted_windows import SortedWindows
 from slackwater.joins.visit_order import build_plan
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as kernels
+from slackwater.kernels import lateness as lateness_places
 from slackwater.kernels import shed as shed_places
 from slackwater.kernels import walk
 from slackwater.kernels import windows as window_kernels
@@ -33,6 +34,7 @@ from slackwater.kernels.records import (
     Arrivals,
     Frame,
     Late,
+    Lateness,
     Made,
     Plan,
     Released,
@@ -46,6 +48,10 @@ from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
 
 _CACHE_LINE = 64
+_NOTHING = np.empty(0, np.int64)
+_NOT_MEASURED = Lateness(
+    np.zeros(lateness_places.CTL_LENGTH, np.int64), np.empty((0, 0), np.int64), _NOTHING
+)
 
 
 class JoinState(NamedTuple):
@@ -104,14 +110,16 @@ class WindowJoin:
             last=np.zeros(room, np.int64),
             late=np.zeros(room, np.uint8),
         )
+        self.lateness = _NOT_MEASURED
         self._made, self._late, self._sampled = _records(0)
         self._shed = shed
         self._index = index
+        self._least_retention = 0
         if shed is not None and index is not None:
             # The oldest basic window is looked into as a whole, so it must be there as a whole:
             # what of it is forgotten already depends on when the engine was restored.
-            ctl = self.frame.ctl
-            ctl[clock.RETENTION] = max(ctl[clock.RETENTION], shed.basic.max())
+            self._least_retention = int(shed.basic.max())
+            self.set_retention(int(self.frame.ctl[clock.RETENTION]))
         arrays = None if index is None else index.arrays
         self._kernel = _compiled_run(
             conditions.scan is not None, numba.typeof(shed), numba.typeof(arrays)
@@ -121,6 +129,18 @@ class WindowJoin:
     def time(self) -> int:
         """The join's clock."""
         return int(self.frame.ctl[clock.TIME])
+
+    def set_retention(self, length: int) -> None:
+        """Keep events so long beyond their window from here on.
+
+        What was before the horizon until now stays invisible: it may be gone from memory.
+        """
+        ctl, length = self.frame.ctl, max(length, self._least_retention)
+        if length > ctl[clock.RETENTION] and self.time != BEFORE:
+            for s, window in enumerate(self.frame.length):
+                if window != NONE:
+                    self.frame.held[s] = self.stream_horizon(s)
+        ctl[clock.RETENTION] = length
 
     def set_orders(self, orders: Sequence[Sequence[int]]) -> None:
         """Look for partners in these orders from here on; between two runs."""
@@ -136,11 +156,22 @@ class WindowJoin:
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
-    def process(self, released: Released) -> Generator[Results, None, tuple[Made, Late, Sampled]]:
+    def process(
+        self,
+        released: Released,
+        first: int = 0,
+        behind: I64 = _NOTHING,
+        clocks: I64 = _NOTHING,
+    ) -> Generator[Results, None, tuple[Made, Late, Sampled]]:
         """Join events in this order: yields results, each piece valid until the next one.
+
+        Behind the clocked stage, `first` is the first arrival of the step; `behind` is how far each
+        of its arrivals is behind the common clock, `clocks` the join's clock before it: they are
+        stored on the way.
 
         Returns which events made results, which were late, and which stand for others.
         """
+        self.frame.ctl[[clock.FIRST, clock.NEXT]] = first
         if len(released.event) > len(self._made.n):
             self._made, self._late, self._sampled = _records(len(released.event))
         made, late, sampled = self._made, self._late, self._sampled
@@ -152,7 +183,7 @@ class WindowJoin:
         ctl, records = self.frame.ctl, self._log.records()
         at, reason = 0, kernels.RESULTS_FULL
         while reason != kernels.DONE:
-            at, reason = self._run(at, released, records)
+            at, reason = self._run(at, released, behind, clocks, records)
             if reason == kernels.NO_ROOM:
                 self._grow()
             elif ctl[clock.N_RESULTS] > 0:
@@ -166,12 +197,15 @@ class WindowJoin:
             Sampled(*(a[:n_sampled].copy() for a in sampled)),
         )
 
-    def _run(self, at: int, released: Released, records: Arrivals) -> tuple[int, int]:
+    def _run(
+        self, at: int, released: Released, behind: I64, clocks: I64, records: Arrivals
+    ) -> tuple[int, int]:
         try:
             at, reason = self._kernel(
-                at, released, self._conditions.scan, self.frame, self.plan, self.store,
-                self._scratch, records, self._results, self._made, self._late, self._shed,
-                None if self._index is None else self._index.arrays, self._sampled,
+                at, released, behind, clocks, self._conditions.scan, self.frame, self.plan,
+                self.store, self._scratch, records, self._results, self._made, self._late,
+                self._shed, None if self._index is None else self._index.arrays, self._sampled,
+                self.lateness,
             )  # fmt: skip
             return at, reason
         except Exception as error:
@@ -200,8 +234,8 @@ class WindowJoin:
         """Go on from `state` with the events `kept`, which are in the log."""
         self.frame.ctl[clock.TIME] = state.time
         self.frame.held[:] = state.horizons  # what was not kept then cannot be looked at now
-        if not self.frame.ctl[clock.RETENTION_FIXED]:
-            self.frame.ctl[clock.RETENTION] = max(self.frame.ctl[clock.RETENTION], state.retention)
+        if self._query.retained is None:
+            self.frame.ctl[clock.RETENTION] = state.retention
         at = 0
         while at < len(kept):
             at = kernels.put_back(at, kept, self.frame, self.plan, self.store, self._log.records())
@@ -289,7 +323,9 @@ def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
         kernel.disable_compile(False)
         kernel.compile((
             n,
-            types.NamedUniTuple(vector, 6, Released),
+            types.NamedUniTuple(vector, 7, Released),
+            vector,
+            vector,
             types.FunctionType(scan_signature()) if has_condition else types.none,
             types.NamedUniTuple(vector, 4, Frame),
             types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
@@ -302,6 +338,7 @@ def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
             shed,
             index,
             types.NamedUniTuple(vector, 2, Sampled),
+            types.NamedTuple([vector, matrix, vector], Lateness),
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel
@@ -322,13 +359,14 @@ def _new_frame(query: JoinQuery) -> Frame:
     ctl[clock.SLIDE] = query.slide_units
     half_open = query.bounds == "[)"
     ctl[clock.GRID_SHIFT] = query.slide_units if half_open else query.slide_units - 1
-    ctl[clock.RETENTION] = query.retained or 0
-    ctl[clock.RETENTION_FIXED] = query.retained is not None
+    longest = max((n for n in query.lengths if n is not None), default=0)
+    ctl[clock.RETENTION] = longest if query.retained is None else query.retained
     ctl[clock.COUNT_ONLY] = query.select == "count"
     ctl[clock.LATE] = ("drop", "count", "emit").index(query.late)
     ctl[clock.WINDOW_END] = query.late_probe == "window-end"
     ctl[clock.HAS_WHERE] = query.where is not None
     ctl[clock.HAS_TUPLE_WINDOWS] = query.has_tuple_windows
+    ctl[clock.AT_ARRIVAL] = query.is_clocked
     counts = [s.window.count if isinstance(s.window, Tuples) else NONE for s in query.streams]
     lengths = [NONE if length is None else length for length in query.lengths]
     return Frame(ctl, np.array(lengths), np.array(counts), np.full(m, BEFORE))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from slackwater.kernels.count import candidates, run_of
-from slackwater.kernels.frame import TIME, window_low_ts
+from slackwater.kernels.frame import TIME, joined_end, window_low_ts
 from slackwater.kernels.jit import part
 from slackwater.kernels.records import KEY, NONE, TS
 from slackwater.kernels.shed import (
@@ -28,7 +28,7 @@ from slackwater.kernels.shed import (
     mixed,
 )
 from slackwater.kernels.sorted_windows import PARENT, near
-from slackwater.kernels.windows import END, position, window_start
+from slackwater.kernels.windows import position, window_start
 
 PIECE = 8  # events side by side in a piece of a shredded window
 _TRIED = 0.25  # fraction of the sample that tries another first step, and of its window then
@@ -52,7 +52,8 @@ def _between(start, step, k, frame, plan, shed):
 def segment(start, step, k, run, frame, plan, store, shed):
     """Return the positions of the events in the k-th harvested segment."""
     low, high = _between(start, step, k, frame, plan, shed)
-    return position(run, low, store), position(run, high + 1, store)
+    end = position(run, high + 1, store)
+    return position(run, low, store), min(end, joined_end(run, frame, store))
 
 
 @part
@@ -125,7 +126,7 @@ def next_piece(start, depth, late, mode, frame, plan, store, scratch, arrivals, 
         low = window_low_ts(plan.stream[start, depth], frame)
         begin, end, scratch.piece[depth] = _shredded(
             scratch.piece[depth], scratch.phase[depth], _fraction(depth, mode, shed),
-            window_start(run, low, NONE, store), store.runs[run, END],
+            window_start(run, low, NONE, store), joined_end(run, frame, store),
         )  # fmt: skip
     elif scratch.piece[depth] == 0:
         begin, end = candidates(start, depth, late, depth, frame, plan, store, scratch, arrivals)
@@ -164,6 +165,7 @@ def _next_block(start, depth, mode, run, frame, plan, store, scratch, arrivals, 
             if not by_value:  # in order of time: take those between the two times
                 begin = max(begin, position(run, scratch.low[depth], store))
                 end = min(end, position(run, scratch.high[depth] + 1, store))
+                end = min(end, joined_end(run, frame, store))
             if begin < end:
                 if mode & LEARN:
                     which = FIRST if depth == 0 else LATER
@@ -197,7 +199,7 @@ def try_another(start, scan, frame, plan, store, scratch, arrivals, shed, index)
     code = arrivals.event[event - arrivals.base, KEY + shed.direct[start, s, KEY_COLUMN]]
     run = code * plan.width + shed.direct[start, s, PLACE]
     window = window_start(run, window_low_ts(s, frame), NONE, store)
-    stop = store.runs[run, END]
+    stop = joined_end(run, frame, store)
     fraction = min(_TRIED, shed.number[FIRST_FRACTION])
     phase = shed.ctl[COMPARED]
     by_value = False

@@ -16,14 +16,17 @@ from __future__ import annotations
 from slackwater.kernels.frame import (
     GRID_SHIFT,
     TIME,
+    UNTIL,
     can_join,
     grid,
     horizon,
+    joined_end,
     last_on_grid,
     until,
     window_low,
 )
 from slackwater.kernels.jit import part
+from slackwater.kernels.lateness import note_results
 from slackwater.kernels.records import EVENT, KEY, TS
 from slackwater.kernels.windows import END, position, window_start
 
@@ -37,16 +40,22 @@ def run_of(start, step, plan, at, arrivals):
 
 
 @part
+def _latest_member(depth, frame, scratch):
+    """No event later than this is in results with those chosen so far, or counts now."""
+    return min(last_on_grid(scratch.reach[depth], frame.ctl), frame.ctl[UNTIL])
+
+
+@part
 def candidates(start, step, late, depth, frame, plan, store, scratch, arrivals):
     """Positions [begin, end) of the events of `step` that may join those chosen so far."""
     run = run_of(start, step, plan, scratch.at, arrivals)
     s = plan.stream[start, step]
     if not late:
         low_ts, low_event = window_low(s, frame, store, plan.width)
-        return window_start(run, low_ts, low_event, store), store.runs[run, END]
+        return window_start(run, low_ts, low_event, store), joined_end(run, frame, store)
     low = grid(scratch.newest[depth], frame.ctl) - frame.length[s]
     low = max(low, horizon(s, frame, store, plan.width))
-    high = last_on_grid(scratch.reach[depth], frame.ctl)
+    high = _latest_member(depth, frame, scratch)
     return position(run, low, store), position(run, high + 1, store)
 
 
@@ -76,7 +85,7 @@ def _owned_by_bound(start, newest, frame, plan, store, scratch, arrivals):
 
 
 @part
-def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals):
+def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals, lateness):
     """Combinations owned by a later event of the leaf `owner`: (all of them, those at the clock).
 
     The owner moves forward in time, so the counts of the other leaves follow with two positions
@@ -84,7 +93,7 @@ def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals):
     """
     run = run_of(start, owner, plan, scratch.at, arrivals)
     newest = scratch.newest[depth]
-    last = last_on_grid(scratch.reach[depth], frame.ctl)
+    last = _latest_member(depth, frame, scratch)
     total = 0
     at_clock = 0
     fresh = True
@@ -115,19 +124,21 @@ def _owned_by_leaf(start, owner, depth, frame, plan, store, scratch, arrivals):
             n *= max(0, scratch.stop[step] - scratch.cursor[step])
         fresh = False
         total += n
+        if lateness is not None:
+            note_results(t, n, lateness)
         if t == frame.ctl[TIME]:
             at_clock += n
     return total, at_clock
 
 
 @part
-def _leaves_late(start, depth, frame, plan, store, scratch, arrivals):
+def _leaves_late(start, depth, frame, plan, store, scratch, arrivals, lateness):
     """Combinations of leaves with the bound events: (all of them, those at the join's clock)."""
     newest = scratch.newest[depth]
     clock = frame.ctl[TIME]
     leaf = plan.inner[start]
     spans_grid = frame.length[plan.stream[start, leaf]] >= frame.ctl[GRID_SHIFT]
-    if leaf + 1 == plan.stream.shape[1] and spans_grid:
+    if lateness is None and leaf + 1 == plan.stream.shape[1] and spans_grid:
         # a single leaf may lie anywhere between the two bounds: one count
         begin, end = candidates(start, leaf, True, depth, frame, plan, store, scratch, arrivals)
         total = max(0, end - begin)
@@ -137,9 +148,11 @@ def _leaves_late(start, depth, frame, plan, store, scratch, arrivals):
         return total, max(0, end - max(begin, position(run, clock, store)))
     total = _owned_by_bound(start, newest, frame, plan, store, scratch, arrivals)
     at_clock = total if newest == clock else 0
+    if lateness is not None:
+        note_results(newest, total, lateness)
     for owner in range(plan.inner[start], plan.stream.shape[1]):
         more, more_at_clock = _owned_by_leaf(
-            start, owner, depth, frame, plan, store, scratch, arrivals
+            start, owner, depth, frame, plan, store, scratch, arrivals, lateness
         )
         total += more
         at_clock += more_at_clock
@@ -168,16 +181,17 @@ def begin_walk(event, start, frame, scratch, arrivals):
 
 
 @part
-def count(event, start, late, frame, plan, store, scratch, arrivals):
+def count(event, start, late, frame, plan, store, scratch, arrivals, lateness):
     """Results that `event` completes with what is stored: (all of them, those at the join's clock).
 
-    For an event in order the two are the same.
+    For an event in order the two are the same. `lateness`, if not None, gets those of an event
+    that is probed as a late one.
     """
     begin_walk(event, start, frame, scratch, arrivals)
     inner = plan.inner[start]
     if inner == 0:
         if late:
-            return _leaves_late(start, 0, frame, plan, store, scratch, arrivals)
+            return _leaves_late(start, 0, frame, plan, store, scratch, arrivals, lateness)
         n = _leaves_in_order(start, frame, plan, store, scratch, arrivals)
         return n, n
     total = 0
@@ -206,7 +220,7 @@ def count(event, start, late, frame, plan, store, scratch, arrivals):
             opened = False
         elif late:
             more, more_at_clock = _leaves_late(
-                start, depth + 1, frame, plan, store, scratch, arrivals
+                start, depth + 1, frame, plan, store, scratch, arrivals, lateness
             )
             total += more
             at_clock += more_at_clock

@@ -10,29 +10,32 @@ from __future__ import annotations
 
 from slackwater.kernels.jit import part
 from slackwater.kernels.records import BEFORE, EVENT, NEVER, NONE, TS
-from slackwater.kernels.windows import END, START
+from slackwater.kernels.windows import END, START, place_behind
 
 # places in `Frame.ctl`
 TIME = 0  # the join's clock: largest time it was given
 SLIDE = 1
 GRID_SHIFT = 2  # how far behind a time the end of the first window that holds it can be
 RETENTION = 3  # how far behind the clock a late event may be for its loss to be counted exactly
-RETENTION_FIXED = 4
-COUNT_ONLY = 5
-LATE = 6  # 0: drop, 1: count what they would have made, 2: emit it too
-WINDOW_END = 7  # 1: late events still make results at the clock's own time (Thesis situation 2)
-HAS_WHERE = 8
-HAS_TUPLE_WINDOWS = 9
-FREE = 10  # start of free space in the store
-N_RESULTS = 11  # rows in `Results`
-N_MADE = 12  # rows in `Made`
-N_LATE = 13  # rows in `Late`
-WALKING = 14  # 1: the walk of the current event was interrupted because `Results` was full
-CURRENT = 15  # the event in work
-POSITION = 16  # its place among the events in work
-MADE_SO_FAR = 17  # by the event in work
-LOST_SO_FAR = 18
-CTL_LENGTH = 19
+COUNT_ONLY = 4
+LATE = 5  # 0: drop, 1: count what they would have made, 2: emit it too
+WINDOW_END = 6  # 1: late events still make results at the clock's own time (Thesis situation 2)
+HAS_WHERE = 7
+HAS_TUPLE_WINDOWS = 8
+FREE = 9  # start of free space in the store
+N_RESULTS = 10  # rows in `Results`
+N_MADE = 11  # rows in `Made`
+N_LATE = 12  # rows in `Late`
+WALKING = 13  # 1: the walk of the current event was interrupted because `Results` was full
+CURRENT = 14  # the event in work
+POSITION = 15  # its place among the events in work
+MADE_SO_FAR = 16  # by the event in work
+LOST_SO_FAR = 17
+AT_ARRIVAL = 18  # 1: events are stored when they arrive, before they are released
+NEXT = 19  # the next arrival to store
+UNTIL = 20  # no member later than this counts when a late event is probed
+FIRST = 21  # the first arrival of the step
+CTL_LENGTH = 22
 
 
 @part
@@ -76,6 +79,18 @@ def horizon(s, frame, store, width):
         return low_ts
     kept = grid(frame.ctl[TIME], frame.ctl) - frame.length[s] - frame.ctl[RETENTION]
     return max(frame.held[s], kept)
+
+
+@part
+def joined_end(run, frame, store):
+    """Behind the last event of `run` that was joined before the event in work, which is in order.
+
+    Events that are stored at arrival may wait in the reorder buffer still: they are later in
+    (ts, number) order, in which events leave it.
+    """
+    if frame.ctl[AT_ARRIVAL] == 0:
+        return store.runs[run, END]
+    return place_behind(run, frame.ctl[TIME], frame.ctl[CURRENT], store)
 
 
 @part

@@ -28,6 +28,18 @@ def bucket_of(number):
     return min(EXACT + (exponent - 7) * _PER_OCTAVE + within, BUCKETS - 1)
 
 
+def buckets_of(numbers: I64) -> I64:
+    """The same for an array.
+
+    >>> buckets_of(np.array([-1, 63, 64, 65, 66])).tolist()
+    [0, 63, 64, 64, 65]
+    """
+    fraction, exponent = np.frexp(np.maximum(numbers, 1).astype(np.float64))
+    within = ((2.0 * fraction - 1.0) * _PER_OCTAVE).astype(np.int64)
+    above = EXACT + (exponent.astype(np.int64) - 7) * _PER_OCTAVE + within
+    return np.where(numbers < EXACT, np.maximum(numbers, 0), np.minimum(above, BUCKETS - 1))
+
+
 def upper_edges() -> I64:
     """The largest number of each bucket."""
     exact = np.arange(EXACT, dtype=np.int64)

@@ -1,8 +1,12 @@
-"""The m-way sliding window join over what leaves the Synchronizer (ICDE16 Alg. 2).
+"""The m-way sliding window join over what leaves the reordering stage (ICDE16 Alg. 2).
 
 An event at or past the join's clock is in order: it moves the clock, makes its results and is
 stored. A late event makes none (lines 9, 10), but it is stored, and one probe finds exactly which
 results are lost with it, as long as retention covers its lateness.
+
+Behind the clocked stage events are stored when they arrive, before they are released, so that the
+lateness of results can be measured at once. The kernel then goes through arrivals and releases side
+by side: each arrival is stored before the events that it releases are joined.
 """
 
 from __future__ import annotations
@@ -10,9 +14,12 @@ from __future__ import annotations
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
+    AT_ARRIVAL,
     COUNT_ONLY,
     CURRENT,
+    FIRST,
     FREE,
+    GRID_SHIFT,
     HAS_TUPLE_WINDOWS,
     HAS_WHERE,
     LATE,
@@ -21,10 +28,10 @@ from slackwater.kernels.frame import (
     N_LATE,
     N_MADE,
     N_RESULTS,
+    NEXT,
     POSITION,
-    RETENTION,
-    RETENTION_FIXED,
     TIME,
+    UNTIL,
     WALKING,
     WINDOW_END,
     can_join,
@@ -35,7 +42,8 @@ from slackwater.kernels.frame import (
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
-from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, SHED, STREAM, TS
+from slackwater.kernels.lateness import begin_probe, is_probed, note_results
+from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, SHED, STREAM, TICK, TS
 from slackwater.kernels.shed import (
     FULL,
     IDLE,
@@ -56,7 +64,10 @@ from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
     LIMIT,
+    place_behind,
+    position,
     put,
+    remove,
     reserve,
     window_start,
 )
@@ -108,6 +119,16 @@ def _store(event, s, frame, plan, store, arrivals):
 
 
 @part
+def _take_out(event, s, frame, plan, store, arrivals):
+    """Forget an event that was stored at arrival."""
+    t = arrivals.event[event - arrivals.base, TS]
+    if t >= horizon(s, frame, store, plan.width):
+        for column in range(plan.n_keys[s]):
+            code = arrivals.event[event - arrivals.base, KEY + column]
+            remove(code * plan.width + plan.own_place[s, column], t, event, store)
+
+
+@part
 def _still_in_window(event, s, frame, plan, store, arrivals):
     """Alg. 2 line 9: a late event can be part of results to come."""
     t = arrivals.event[event - arrivals.base, TS]
@@ -132,18 +153,6 @@ def _loss_is_exact(t, s, frame, plan, store):
 
 
 @part
-def _lengthen_retention(t, frame, plan, store):
-    """Keep events so long from now on that a lateness like that of time `t` is covered."""
-    ctl = frame.ctl
-    behind = grid(ctl[TIME], ctl) - grid(t, ctl)
-    if ctl[RETENTION_FIXED] == 0 and behind > ctl[RETENTION]:
-        for s in range(frame.length.shape[0]):
-            if frame.length[s] != NONE:
-                frame.held[s] = horizon(s, frame, store, plan.width)
-        ctl[RETENTION] = behind
-
-
-@part
 def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
     """Record a late event and store it as long as others may join it."""
     ctl = frame.ctl
@@ -162,9 +171,68 @@ def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
         if shed.ctl[SHEDDING] == 1:
             late.fate[n] += LOSS_ESTIMATED
     ctl[N_LATE] = n + 1
-    if t >= horizon(s, frame, store, plan.width):
+    if ctl[AT_ARRIVAL] == 0 and t >= horizon(s, frame, store, plan.width):
         _store(event, s, frame, plan, store, arrivals)
-    _lengthen_retention(t, frame, plan, store)
+
+
+@part
+def _probe_one_partner(event, s, frame, plan, store, arrivals, lateness):
+    """Note the lateness of what an arrival completes; two streams with one key, no slide unit."""
+    t = arrivals.event[event - arrivals.base, TS]
+    run = arrivals.event[event - arrivals.base, KEY] * plan.width + 1 - s
+    low = max(t - frame.length[1 - s], horizon(1 - s, frame, store, plan.width))
+    later = position(run, t + 1, store)
+    note_results(t, later - position(run, low, store), lateness)
+    last = min(t + frame.length[s], frame.ctl[UNTIL])
+    while later < store.runs[run, END] and store.entry[later, TS] <= last:
+        note_results(store.entry[later, TS], 1, lateness)
+        later += 1
+
+
+@rare
+def _probe_in_general(event, s, scan, frame, plan, store, scratch, arrivals, results, lateness):
+    """Note the lateness of what an arrival completes, in any kind of join."""
+    if frame.ctl[HAS_WHERE] == 1:
+        walk(
+            event, s, True, FULL, False, scan, frame, plan, store, scratch, arrivals, results,
+            None, None, lateness,
+        )  # fmt: skip
+    else:
+        count(event, s, True, frame, plan, store, scratch, arrivals, lateness)
+
+
+@part
+def _store_until(
+    last, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
+):
+    """Store the arrivals up to number `last`; False if the store must grow first.
+
+    `behind` is how far each arrival of the step is behind the common clock, `clocks` has the join's
+    clock before it.
+    """
+    ctl = frame.ctl
+    first = ctl[FIRST]
+    while ctl[NEXT] <= last:
+        event = ctl[NEXT]
+        place = event - arrivals.base
+        if arrivals.event[place, KEY] != TICK:
+            s = arrivals.event[place, STREAM]
+            t = arrivals.event[place, TS]
+            if t >= horizon(s, frame, store, plan.width):
+                if not _reserve_all(event, s, frame, plan, store, arrivals):
+                    return False
+                _store(event, s, frame, plan, store, arrivals)
+            if is_probed(behind[event - first], lateness) and can_join(t, s, frame):
+                begin_probe(t, behind[event - first], clocks[event - first], lateness)
+                ctl[UNTIL] = t + behind[event - first]
+                if plan.shared == 1 and plan.width == 2 and ctl[GRID_SHIFT] == 0:
+                    _probe_one_partner(event, s, frame, plan, store, arrivals, lateness)
+                else:
+                    _probe_in_general(
+                        event, s, scan, frame, plan, store, scratch, arrivals, results, lateness
+                    )
+        ctl[NEXT] = event + 1
+    return True
 
 
 @part
@@ -185,7 +253,9 @@ def _fetch(begin, end, released, plan, store):
 
 
 @rare
-def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results, made, scratch):
+def _in_order_by_shared_key(
+    at, released, behind, clocks, frame, plan, store, arrivals, results, made, scratch, lateness
+):
     """The common case made short: events in order, one key that all streams share.
 
     Does what `_in_general` does, up to the first event it cannot take: a late one, or one without
@@ -193,6 +263,7 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
     """
     ctl = frame.ctl
     emit = ctl[COUNT_ONLY] == 0
+    at_arrival = ctl[AT_ARRIVAL] == 1
     now = ctl[TIME]
     n_made = ctl[N_MADE]
     n_results = ctl[N_RESULTS]
@@ -205,11 +276,18 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
         event = released.event[i]
         t = released.ts[i]
         s = released.stream[i]
-        if t < now:
+        if at_arrival and ctl[NEXT] <= released.during[i]:
+            ctl[TIME] = now
+            if not _store_until(
+                released.during[i], behind, clocks, None, frame, plan, store, scratch, arrivals,
+                results, lateness,
+            ):  # fmt: skip
+                break
+        if released.clock[i] > t or t < now:
             break
         first = released.key[i] * plan.width
         own = first + s
-        if store.runs[own, END] == store.runs[own, LIMIT]:
+        if not at_arrival and store.runs[own, END] == store.runs[own, LIMIT]:
             ctl[TIME] = t
             low = smallest_horizon(frame, store, plan.width)
             free = reserve(own, low, ctl[FREE], store)
@@ -222,7 +300,10 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
         for place in range(plan.width):
             if place != s:
                 begin = window_start(first + place, edge - frame.length[place], NONE, store)
-                n *= store.runs[first + place, END] - begin
+                end = store.runs[first + place, END]
+                if at_arrival:
+                    end = place_behind(first + place, t, event, store)
+                n *= end - begin
         if n > 0:
             if emit:
                 if n_results + n > results.ts.shape[0]:
@@ -241,7 +322,8 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
             made.ts[n_made] = t
             made.n[n_made] = n
             n_made += 1
-        put(own, t, event, store)
+        if not at_arrival:
+            put(own, t, event, store)
         now = t
         i += 1
     ctl[TIME] = now
@@ -252,13 +334,17 @@ def _in_order_by_shared_key(at, released, frame, plan, store, arrivals, results,
 
 @rare
 def _in_general(
-    event, scan, frame, plan, store, scratch, arrivals, results, late, shed, index, sampled
+    event, clock, scan, frame, plan, store, scratch, arrivals, results, late, shed, index, sampled
 ):
-    """Process one event in any kind of join; return why it ended."""
+    """Process one event in any kind of join; return why it ended.
+
+    `clock` is the join's clock for it.
+    """
     ctl = frame.ctl
     t = arrivals.event[event - arrivals.base, TS]
     s = arrivals.event[event - arrivals.base, STREAM]
-    is_late = t < ctl[TIME]
+    is_late = t < max(clock, ctl[TIME])
+    at_arrival = ctl[AT_ARRIVAL] == 1
     emit = ctl[COUNT_ONLY] == 0
     has_where = ctl[HAS_WHERE] == 1
     probe = not is_late
@@ -267,9 +353,11 @@ def _in_general(
         probe = (ctl[LATE] > 0 or ctl[WINDOW_END] == 1) and ctl[HAS_TUPLE_WINDOWS] == 0
         by_walk = has_where or ctl[LATE] == 2 or (ctl[WINDOW_END] == 1 and emit)
     probe = probe and can_join(t, s, frame)
-    if ctl[WALKING] == 0 and not _reserve_all(event, s, frame, plan, store, arrivals):
-        return NO_ROOM
-    ctl[TIME] = max(ctl[TIME], t)
+    if ctl[WALKING] == 0 and not at_arrival:
+        if not _reserve_all(event, s, frame, plan, store, arrivals):
+            return NO_ROOM
+    ctl[TIME] = max(ctl[TIME], clock)
+    ctl[UNTIL] = ctl[TIME]
     mode = FULL
     if shed is not None:
         if ctl[WALKING] == 0:
@@ -279,7 +367,7 @@ def _in_general(
     if probe and by_walk:
         ended = walk(
             event, s, is_late, mode, emit, scan, frame, plan, store, scratch, arrivals, results,
-            shed, index,
+            shed, index, None,
         )  # fmt: skip
         if ended != COMPLETE:
             return RESULTS_FULL
@@ -288,7 +376,7 @@ def _in_general(
             event, s, mode, frame, plan, store, scratch, arrivals, shed
         )
     elif probe:
-        total, at_clock = count(event, s, is_late, frame, plan, store, scratch, arrivals)
+        total, at_clock = count(event, s, is_late, frame, plan, store, scratch, arrivals, None)
         if not is_late:
             ctl[MADE_SO_FAR] = total
         else:
@@ -301,7 +389,7 @@ def _in_general(
             note_sampled(ctl[POSITION], ctl[MADE_SO_FAR], not by_walk, mode, shed, sampled)
     if is_late:
         _finish_late(event, s, frame, plan, store, arrivals, late, shed)
-    else:
+    elif not at_arrival:
         _store(event, s, frame, plan, store, arrivals)
     return DONE
 
@@ -310,6 +398,8 @@ def _in_general(
 def run(
     at,
     released,
+    behind,
+    clocks,
     scan,
     frame,
     plan,
@@ -322,12 +412,15 @@ def run(
     shed,
     index,
     sampled,
+    lateness,
 ):
     """Process what was released, from position `at`; return (next position, why it stopped).
 
-    `shed` is None where there is no load shedding: it costs nothing then.
+    `behind` is how far each arrival of the step is behind the common clock, `clocks` has the join's
+    clock before it. `shed` is None where there is no load shedding: it costs nothing then.
     """
     ctl = frame.ctl
+    last = ctl[FIRST] + behind.shape[0] - 1
     short_cut = plan.shared == 1 and (ctl[COUNT_ONLY] == 1 or plan.width == 2)
     if shed is not None:
         short_cut = short_cut and shed.ctl[IDLE] == 1
@@ -335,14 +428,22 @@ def run(
     while True:
         if short_cut and ctl[WALKING] == 0:
             i = _in_order_by_shared_key(
-                i, released, frame, plan, store, arrivals, results, made, scratch
-            )
+                i, released, behind, clocks, frame, plan, store, arrivals, results, made, scratch,
+                lateness,
+            )  # fmt: skip
+        upto = last if i == released.event.shape[0] else released.during[i]
+        if ctl[AT_ARRIVAL] == 1 and not _store_until(
+            upto, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
+        ):
+            return i, NO_ROOM
         if i == released.event.shape[0]:
             return i, DONE
         event = released.event[i]
         if ctl[WALKING] == 0:
             if shed is not None:
                 if not is_admitted(released.stream[i], released.top[i], shed):
+                    if ctl[AT_ARRIVAL] == 1:
+                        _take_out(event, released.stream[i], frame, plan, store, arrivals)
                     arrivals.event[event - arrivals.base, KEY] = SHED
                     shed.ctl[TURN] += 1
                     i += 1
@@ -352,8 +453,9 @@ def run(
             ctl[MADE_SO_FAR] = 0
             ctl[LOST_SO_FAR] = 0
         ended = _in_general(
-            event, scan, frame, plan, store, scratch, arrivals, results, late, shed, index, sampled
-        )
+            event, released.clock[i], scan, frame, plan, store, scratch, arrivals, results, late,
+            shed, index, sampled,
+        )  # fmt: skip
         if ended != DONE:
             return i, ended
         if shed is not None:

@@ -77,10 +77,11 @@ class Buffers(NamedTuple):
     moved: I64  # the largest local time of all when the stream's own last advanced; or FINISHED
     overdue: I64  # first of the events that leave with the next advance
     overdue_last: I64
+    waiting: I64  # events in the buffer of the clocked stage
 
 
 class Released(NamedTuple):
-    """What left the Synchronizer, in order; the join reads it from front to back."""
+    """What left the reordering stage, in order; the join reads it from front to back."""
 
     event: I64
     during: I64  # the arrival that made it leave
@@ -88,6 +89,7 @@ class Released(NamedTuple):
     ts: I64
     stream: I64
     key: I64  # its first key
+    clock: I64  # the join's clock for it: its own time, or a later one if it is late
 
 
 class Store(NamedTuple):
@@ -222,6 +224,14 @@ class Aggregated(NamedTuple):
             self.ts[which], self.first[which], self.last[which], self.size[which],
             self.position[which], self.ints[:, which], self.floats[:, which],
         )  # fmt: skip
+
+
+class Lateness(NamedTuple):
+    """The lateness of the results that arrivals completed since the last boundary."""
+
+    ctl: I64
+    counts: I64  # [bin of result time, bucket of `histogram`]: results; those not late: none
+    caught: I64  # [bin of result time, modulo its length]: late results that are produced
 
 
 class Shed(NamedTuple):

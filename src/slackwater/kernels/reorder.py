@@ -37,7 +37,9 @@ MAX_DELAY = 11
 COMMON_CLOCK = 12  # 1: ticks carry the local times of the streams; none waits for events of its own
 IDLE_AFTER = 13  # a stream is not waited for when the others moved on by this, it did not
 PASS = 14  # 1: neither K-slack nor Synchronizer, events leave as they come (Thesis Baseline3)
-CTL_LENGTH = 15
+COMMON = 15  # the common clock of the clocked stage
+MOST_BEHIND = 16  # how far an arrival was behind the largest local time, at most
+CTL_LENGTH = 17
 
 AT_NO_TIME = 2**61 + 1  # IDLE_AFTER: longer than any stream can be silent (times are below 2**60)
 FINISHED = -(2**62)  # in `Buffers.moved`: the stream is silent for ever
@@ -72,7 +74,8 @@ def set_overdue(event, s, buffers, arrivals):
 
 
 @part
-def _emit(event, buffers, arrivals, out):
+def emit(event, buffers, arrivals, out):
+    """Let `event` out of the stage."""
     n = buffers.ctl[N_OUT]
     out.event[n] = event
     out.during[n] = buffers.ctl[NOW]
@@ -80,6 +83,7 @@ def _emit(event, buffers, arrivals, out):
     out.ts[n] = arrivals.event[event - arrivals.base, TS]
     out.stream[n] = arrivals.event[event - arrivals.base, STREAM]
     out.key[n] = arrivals.event[event - arrivals.base, KEY]
+    out.clock[n] = out.ts[n]
     buffers.ctl[N_OUT] = n + 1
 
 
@@ -92,7 +96,7 @@ def _into_sync(event, s, buffers, rings, arrivals, out):
         if buffers.ctl[COMMON_CLOCK] == 0:
             buffers.newest[s] = max(buffers.newest[s], t)
     else:
-        _emit(event, buffers, arrivals, out)
+        emit(event, buffers, arrivals, out)
 
 
 @part
@@ -102,14 +106,14 @@ def _let_out(ring, now, buffers, rings, arrivals, out):
         event, last, _ = take_bucket(ring, rings, arrivals)
         while event != last:
             following = arrivals.event[event - arrivals.base, LINK]
-            _emit(event, buffers, arrivals, out)
+            emit(event, buffers, arrivals, out)
             event = following
-        _emit(last, buffers, arrivals, out)
+        emit(last, buffers, arrivals, out)
         return
     event = earliest(ring, rings)
     while event != NONE and arrivals.event[event - arrivals.base, TS] == now:
         remove_earliest(ring, rings, arrivals)
-        _emit(event, buffers, arrivals, out)
+        emit(event, buffers, arrivals, out)
         event = earliest(ring, rings)
 
 
@@ -256,7 +260,7 @@ def _release_idle(buffers, rings, arrivals, out):
 
 
 @part
-def _move_on(t, s, buffers):
+def move_on(t, s, buffers):
     """Local time of `s` becomes `t`."""
     ctl = buffers.ctl
     buffers.local[s] = t
@@ -276,7 +280,7 @@ def _advance(event, s, buffers, rings, arrivals, out):
     """
     t = arrivals.event[event - arrivals.base, TS]
     ctl = buffers.ctl
-    _move_on(t, s, buffers)
+    move_on(t, s, buffers)
     _release(s, t - ctl[SLACK], buffers, rings, arrivals, out)
     is_tick = arrivals.event[event - arrivals.base, KEY] == TICK
     if ctl[SLACK] == 0 and not is_tick:
@@ -322,13 +326,13 @@ def _pass(event, s, buffers, arrivals, out):
     t = arrivals.event[event - arrivals.base, TS]
     ctl = buffers.ctl
     if t > buffers.local[s]:
-        _move_on(t, s, buffers)
+        move_on(t, s, buffers)
         ctl[SYNC_TIME] = ctl[TOP]
     if arrivals.event[event - arrivals.base, KEY] != TICK:
         delay = buffers.local[s] - t
         arrivals.delay[event - arrivals.base] = delay
         ctl[MAX_DELAY] = max(ctl[MAX_DELAY], delay)
-        _emit(event, buffers, arrivals, out)
+        emit(event, buffers, arrivals, out)
 
 
 @kernel

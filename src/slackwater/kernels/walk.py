@@ -19,6 +19,7 @@ from slackwater.kernels.frame import (
     WINDOW_END,
 )
 from slackwater.kernels.jit import part
+from slackwater.kernels.lateness import STEPS, note_results
 from slackwater.kernels.records import EVENT, NONE, TS
 from slackwater.kernels.shed import LEARN, note_passed, note_result
 
@@ -93,7 +94,7 @@ def _next(start, depth, late, mode, scan, frame, plan, store, scratch, arrivals,
 @part
 def walk(
     event, start, late, mode, emit, scan, frame, plan, store, scratch, arrivals, results, shed,
-    index,
+    index, lateness,
 ):  # fmt: skip
     """Go through the results of `event`, adding to its counts; return why the walk ended.
 
@@ -101,7 +102,8 @@ def walk(
 
     A late event's results are lost, except those at the join's own time under
     ``late_probe="window-end"``. With `emit`, what is made is written to `results`, and what is
-    lost too if the query wants them (`LATE` = 2).
+    lost too if the query wants them (`LATE` = 2). `lateness`, if not None, gets the results
+    instead: none is made or lost.
     """
     ctl = frame.ctl
     last = plan.stream.shape[1] - 1
@@ -109,6 +111,8 @@ def walk(
         begin_walk(event, start, frame, scratch, arrivals)
         scratch.state[0] = 0
         _open(start, 0, late, mode, frame, plan, store, scratch, arrivals, shed, index)
+        if lateness is not None:
+            lateness.ctl[STEPS] += scratch.stop[0] - scratch.cursor[0]
     ctl[WALKING] = 0
     depth = scratch.state[0]
     while depth >= 0:
@@ -137,10 +141,15 @@ def walk(
         if depth < last:
             depth += 1
             _open(start, depth, late, mode, frame, plan, store, scratch, arrivals, shed, index)
+            if lateness is not None:
+                lateness.ctl[STEPS] += scratch.stop[depth] - scratch.cursor[depth]
             continue
         if shed is not None and mode & LEARN:
             note_result(start, frame, scratch, arrivals, shed)
         newest = scratch.newest[depth + 1]
+        if lateness is not None:
+            note_results(newest, 1, lateness)
+            continue
         in_time = not late or (ctl[WINDOW_END] == 1 and newest == ctl[TIME])
         if in_time:
             ctl[MADE_SO_FAR] += 1

@@ -104,6 +104,40 @@ def position(run, t, store):
     return low
 
 
+@part
+def place_behind(run, t, event, store):
+    """Position behind the last event of `run` that is not later than (`t`, `event`).
+
+    The window does not begin later than that.
+    """
+    high = store.runs[run, END]
+    low = store.runs[run, WINDOW]
+    if low == high or store.entry[high - 1, TS] < t:  # nothing waits: most often
+        return high
+    while low < high:
+        middle = (low + high) >> 1
+        ts = store.entry[middle, TS]
+        if ts < t or (ts == t and store.entry[middle, EVENT] <= event):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def remove(run, t, event, store):
+    """Take out an event that is in `run`."""
+    i = position(run, t, store)
+    while store.entry[i, EVENT] != event:
+        i += 1
+    if i < store.runs[run, WINDOW]:
+        store.runs[run, WINDOW] -= 1
+    store.runs[run, END] -= 1
+    for j in range(i, store.runs[run, END]):
+        store.entry[j, TS] = store.entry[j + 1, TS]
+        store.entry[j, EVENT] = store.entry[j + 1, EVENT]
+
+
 @kernel
 def kept(horizon, store):
     """How many entries are not before `horizon`."""

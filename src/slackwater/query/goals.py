@@ -1,7 +1,7 @@
 """Goals of a query: a recall, a latency, a slack and others. Frozen, validated, plain data.
 
 >>> Recall(0.95)
-Recall(target=0.95, over='1 minute', confidence=0.97, model='measured', ...)
+Recall(target=0.95, over='1 minute', confidence=0.97, at_least=None, ...)
 >>> Recall(95)
 Traceback (most recent call last):
 slackwater.errors.QueryError: recall must be above 0 and at most 1, got 95
@@ -18,7 +18,9 @@ from slackwater.query.units import Duration, TimeUnit, as_plain, check_share, to
 from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.query.windows import Tuples, length_of_text
 
-Model = Literal["measured", "eqsel", "noneqsel", "late-degree", "pd"]
+Model = Literal["lateness", "measured", "eqsel", "noneqsel", "late-degree", "pd"]
+
+_WITH_FLOOR = ("lateness", "measured")
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,17 @@ class Recall:
         P: recall is measured over the last P of result time.
     confidence
         Share of these measurements that must reach the target.
+    at_least
+        K is never smaller than this: a floor for bursts that nothing announces.
     model
-        Who chooses K: ``"measured"`` (the default: model and measured losses), the papers' own
-        ``"eqsel"``, ``"noneqsel"`` (ICDE16), ``"late-degree"`` and ``"pd"`` (Thesis).
+        Who chooses K: ``"lateness"`` (the default: by the measured lateness of results),
+        ``"measured"`` (by delays, corrected by measured losses; also where lateness cannot be
+        measured: tuple-count windows and ``pipeline="icde16"``), the papers' own ``"eqsel"``,
+        ``"noneqsel"`` (ICDE16), ``"late-degree"`` and ``"pd"`` (Thesis).
     every
         L: K is reconsidered each L.
     granularity
-        g: steps of K and of delays.
+        g: steps of K and of delays, for all models but ``"lateness"``.
     decay
         ``"late-degree"``: how much of what was learnt lasts to the next interval.
     overall
@@ -106,13 +112,14 @@ class Recall:
     True
     >>> Recall(0.95, model="best")
     Traceback (most recent call last):
-    slackwater.errors.QueryError: model must be one of 'measured', ..., got 'best'
+    slackwater.errors.QueryError: model must be one of 'lateness', ..., got 'best'
     """
 
     target: float
     over: Duration = "1 minute"
     confidence: float = 0.97
-    model: Model = "measured"
+    at_least: Duration | None = None
+    model: Model = "lateness"
     every: Duration = "1 second"
     granularity: Duration = "10 ms"
     decay: float = 0.8
@@ -126,6 +133,9 @@ class Recall:
         if self.model not in get_args(Model):
             listed = ", ".join(map(repr, get_args(Model)))
             msg = f"model must be one of {listed}, got {self.model!r}"
+            raise QueryError(msg)
+        if self.at_least is not None and self.model not in _WITH_FLOOR:
+            msg = f"at_least= is for model='lateness' and 'measured', got model={self.model!r}"
             raise QueryError(msg)
         object.__setattr__(self, "gains", tuple(self.gains))
 
@@ -147,6 +157,17 @@ class Recall:
             raise QueryError(msg)
         for gain in self.gains:
             to_units(gain, unit, "gains")
+        self.floor(unit)
+
+    def floor(self, unit: TimeUnit) -> int:
+        """The smallest K that is allowed, in units."""
+        if self.at_least is None:
+            return 0
+        floor = to_units(self.at_least, unit, "at_least")
+        if floor < 0:
+            msg = f"at_least must be >= 0, got {self.at_least!r}"
+            raise QueryError(msg)
+        return floor
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from slackwater.query.expression import Condition, Expression, canonical
 from slackwater.query.goals import Goal, NoSlack, Recall, Slack, goal_from_dict, goal_to_dict
 from slackwater.query.join_checks import (
     check_goal,
+    check_pipeline,
     check_shedding,
     check_slide,
     parsed_expression,
@@ -46,6 +47,7 @@ Bounds = Literal["[]", "(]", "[)"]
 Late = Literal["count", "emit", "drop"]
 LateProbe = Literal["none", "window-end"]
 Overdue = Literal["advance", "now"]
+Pipeline = Literal["clocked", "icde16"]
 Select = Literal["*", "count"] | Mapping[str, str | Expression] | tuple[tuple[str, str], ...]
 Where = str | Expression | Callable[..., bool] | None  # an Expression becomes its text
 
@@ -54,6 +56,7 @@ DEFAULT_RECALL = 0.95  # a join without a goal must not lose results silently
 _CHOICES = {
     "late": get_args(Late),
     "bounds": get_args(Bounds),
+    "pipeline": get_args(Pipeline),
     "overdue": get_args(Overdue),
     "late_probe": get_args(LateProbe),
     "unit": get_args(TimeUnit),
@@ -76,6 +79,7 @@ class JoinQuery(Query):
     late: Late = "count"
     bounds: Bounds = "[]"
     slide: Duration | None = None
+    pipeline: Pipeline = "clocked"
     overdue: Overdue = "advance"
     late_probe: LateProbe = "none"
     retention: Duration | None = None
@@ -97,6 +101,7 @@ class JoinQuery(Query):
         check_goal(self)
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
         check_slide(self)
+        check_pipeline(self)
         check_shedding(self)
         if self.has_tuple_windows and self.late_probe == "window-end":
             msg = "late_probe='window-end' needs time windows, got a tuple-count window"
@@ -118,6 +123,15 @@ class JoinQuery(Query):
     def synchronizes(self) -> bool:
         """Whether events wait for the slowest stream; only `NoSlack` can switch it off."""
         return not isinstance(self.goal, NoSlack) or self.goal.synchronize
+
+    @property
+    def is_clocked(self) -> bool:
+        """Whether one buffer on the common clock reorders; else K-slack and Synchronizer do.
+
+        Tuple-count windows need the total order in which the Synchronizer puts events, and without
+        synchronising there is no common clock.
+        """
+        return self.pipeline == "clocked" and not self.has_tuple_windows and self.synchronizes
 
     @property
     def has_tuple_windows(self) -> bool:
@@ -277,6 +291,7 @@ def join(
     late: Late = "count",
     bounds: Bounds = "[]",
     slide: Duration | None = None,
+    pipeline: Pipeline = "clocked",
     overdue: Overdue = "advance",
     late_probe: LateProbe = "none",
     retention: Duration | None = None,
@@ -318,6 +333,10 @@ def join(
         one (needs `slide`).
     slide
         The slide unit U: all members must lie in windows that end at a common multiple of U.
+    pipeline
+        How events are put in order: ``"clocked"``, one buffer on the common clock of all streams,
+        or ``"icde16"``, the papers' K-slack buffer per stream and Synchronizer, to which the next
+        two options belong. Tuple-count windows always have the latter.
     overdue
         Whether an event that K does not cover leaves with the next advance of local time or now.
     late_probe
@@ -364,6 +383,7 @@ def join(
         late,
         bounds,
         slide,
+        pipeline,
         overdue,
         late_probe,
         retention,

@@ -97,6 +97,15 @@ def check_shedding(query: JoinQuery) -> None:
         raise QueryError(msg)
 
 
+def check_pipeline(query: JoinQuery) -> None:
+    """Raise `QueryError` if an option of the papers' pipeline is used with another one."""
+    for option, default in (("overdue", "advance"), ("late_probe", "none")):
+        given = getattr(query, option)
+        if given != default and query.is_clocked:
+            msg = f"{option}={given!r} belongs to pipeline='icde16', got pipeline='clocked'"
+            raise QueryError(msg)
+
+
 def check_slide(query: JoinQuery) -> None:
     """Raise `QueryError` if slide and bounds do not fit each other or the windows."""
     if query.bounds == "[)" and query.slide is None:

@@ -42,6 +42,7 @@ SHEDDING: tuple[tuple[tuple[str, ...], type[Shedding]], ...] = (
 CHOICES: tuple[tuple[tuple[str, ...], str, dict[tuple[str, ...], Any]], ...] = (
     (("LATE", "PROBE"), "late_probe", {("WINDOW", "END"): "window-end", ("NONE",): "none"}),
     (("LATE",), "late", {("EMIT",): "emit", ("COUNT",): "count", ("DROP",): "drop"}),
+    (("PIPELINE",), "pipeline", {("CLOCKED",): "clocked", ("ICDE16",): "icde16"}),
     (("OVERDUE",), "overdue", {("NOW",): "now", ("ADVANCE",): "advance"}),
     (("UNIT",), "unit", {("MS",): "ms", ("US",): "us"}),
     (("STRICT",), "strict", {(): True}),

@@ -26,7 +26,8 @@ from slackwater.sql.statement import Statement, StreamClause
 _WINDOW = ("goal", "bounds", "unit", "strict")
 _AGGREGATED = ("goal", "compensate", "confidence", "late", "retention", "unit", "strict")
 _JOINED = (
-    "goal", "late", "bounds", "overdue", "late_probe", "retention", "unit", "strict", "shed",
+    "goal", "late", "bounds", "pipeline", "overdue", "late_probe", "retention", "unit", "strict",
+    "shed",
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from slackwater.kernels.records import I64, Arrivals, Made
 from slackwater.query.join import JoinQuery
 from slackwater.stats.delays import Delays
+from slackwater.stats.lateness import ResultLateness
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
 
@@ -22,37 +23,62 @@ class Statistics:
     every
         Length of an adaptation interval.
     granularity
-        Of delays.
+        Of delays; None: they are not learnt.
     keep
         For how long results are remembered.
     profile
         Whether to learn how productivity depends on delay (ICDE16 IV-B).
     steady
         Whether bursts that come and go are no change; see `Delays`.
+    lateness
+        Whether to measure the lateness of results; only behind the clocked stage.
     """
 
     def __init__(
         self,
         query: JoinQuery,
         every: int,
-        granularity: int,
+        granularity: int | None,
         keep: int,
         profile: bool = False,
         steady: bool = False,
+        lateness: bool = False,
     ) -> None:
         self.every = every
-        self.kind = [every, granularity, profile, steady]
-        self.delays = Delays(len(query.streams), granularity, every, steady)
+        self.kind = [every, granularity, profile, steady, lateness]
+        self._delays = None
+        if granularity is not None:
+            self._delays = Delays(len(query.streams), granularity, every, steady)
         self.results = Results(every, keep // every + 2)
-        self.productivity = Productivity(query, every, granularity) if profile else None
+        self.productivity = None
+        if profile:
+            self.productivity = Productivity(query, every, self.delays.finest)
+        self.lateness = ResultLateness(every) if lateness else None
         self.produced = 0  # results, since the beginning
         self.lost = 0
         self.events = 0  # that went through the join, since the beginning
         self.late = 0  # of them
 
+    @property
+    def has_delays(self) -> bool:
+        """Whether delays are learnt."""
+        return self._delays is not None
+
+    @property
+    def delays(self) -> Delays:
+        """The delays of the recent past, if they are learnt."""
+        assert self._delays is not None
+        return self._delays
+
     def arrive(self, begin: int, end: int, max_delay: int, arrivals: Arrivals) -> None:
         """These arrivals have their delays now."""
-        self.delays.arrive(begin, end, max_delay, arrivals)
+        if self._delays is not None:
+            self._delays.arrive(begin, end, max_delay, arrivals)
+
+    def close(self, end: int) -> None:
+        """The interval is over: it is `end`."""
+        if self._delays is not None:
+            self._delays.close(end)
 
     def join(
         self,
@@ -84,19 +110,23 @@ class Statistics:
 
     def state(self) -> dict[str, Any]:
         """All of it as plain data."""
-        profile = self.productivity
+        profile, lateness = self.productivity, self.lateness
         return {
             "kind": self.kind,
-            "delays": self.delays.state(),
+            "delays": None if self._delays is None else self._delays.state(),
             "results": self.results.state(),
             "totals": [self.produced, self.lost, self.events, self.late],
             "productivity": None if profile is None else profile.state(),
+            "lateness": None if lateness is None else lateness.state(),
         }
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self.delays.resume(state["delays"])
+        if self._delays is not None:
+            self._delays.resume(state["delays"])
         self.results.resume(state["results"])
         self.produced, self.lost, self.events, self.late = state["totals"]
         if self.productivity is not None:
             self.productivity.resume(state["productivity"])
+        if self.lateness is not None:
+            self.lateness.resume(state["lateness"])

@@ -1,4 +1,7 @@
-"""The default controller of `Recall`: the model predicts what K costs, the join measures it.
+"""The controller of `Recall` by delays: the model predicts what K costs, the join measures it.
+
+It serves where the lateness of results cannot be measured: tuple-count windows, and the papers'
+pipeline.
 
 Feed-forward: the recall model over the delays of the recent past gives the share of results that
 each K would lose. Feedback: what late events really lost, counted exactly, shows by which factor
@@ -44,11 +47,12 @@ class Measured(NamedTuple):
     spent: float  # the loss of the last period, as a share
 
 
-class RecallController(RecallSeeker):
+class MeasuredLossController(RecallSeeker):
     """The smallest K with which the recall over every period is at least Γ."""
 
     def __init__(self, query: JoinQuery, goal: Recall) -> None:
         super().__init__(query, goal)
+        self.start = self._floor = goal.floor(query.unit)
         self._loss = 1.0 - goal.target
         self._deviations = _CLUMPS * NormalDist().inv_cdf(goal.confidence)
         self._on_the_safe_side = (1.0 + goal.confidence) / 2
@@ -86,6 +90,7 @@ class RecallController(RecallSeeker):
         measured = self._measured(known.results, interval)
         self.scale = measured.scale
         slack = self._model.smallest_slack(1.0 - self._allowed(measured))
+        slack = max(slack, self._floor)
         self._predicted = 1.0 - self._model.recall(slack)
         return slack
 
