@@ -81,6 +81,20 @@ def test_bisection_finds_what_a_scan_finds(model, wanted):
 
 
 @tried(0.25)
+@given(models(), st.lists(st.sampled_from([0.0, 0.5, 0.9, 1.0, 1.3]), min_size=8, max_size=8),
+       st.floats(-0.1, 1.3))  # fmt: skip
+def test_a_corrected_recall_is_searched_as_by_a_scan(model, ratio, wanted):
+    args, ratio = compiled(*model), np.array(ratio)
+    curve = np.zeros(BUCKETS)
+    kernels.recall_curve(*args, curve)
+    found = kernels.smallest_corrected(wanted, BUCKETS - 1, ratio, *args)
+    enough = np.flatnonzero(curve * ratio >= wanted - 1e-12)  # the curve may fall by rounding
+    assert found >= (enough[0] if len(enough) else BUCKETS - 1)
+    enough = np.flatnonzero(curve * ratio >= wanted + 1e-12)
+    assert found <= (enough[0] if len(enough) else BUCKETS - 1)
+
+
+@tried(0.25)
 @given(
     st.tuples(HISTOGRAMS, HISTOGRAMS),
     st.tuples(st.integers(1, 12), st.integers(1, 12)),
@@ -113,13 +127,13 @@ def test_the_profiler_counts_what_events_meet_and_make(case, size):
     )
     for begin in range(0, len(order), size):
         chunk = (np.array(column[begin : begin + size], np.int64) for column in columns)
-        profiler.join(*chunk, granularity=1)
+        profiler.join(*chunk)
         again = Productivity(engine_query(case), every=5, granularity=1)
         again.resume(profiler.state())
         profiler = again
     met = {e: _met(case, order[: n + 1]) for n, e in enumerate(order) if e not in late}
     most = max(met.values(), default=0), max((made[order.index(e)] for e in met), default=0)
-    lost = profiler.close(1)
+    lost = profiler.close()
     if most[CROSSED] == 0:
         return
     for n, e in enumerate(order):

@@ -12,8 +12,8 @@ from slackwater.controllers.controller import Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.kernels.delay_scale import longest_delay
 from slackwater.kernels.records import BEFORE
-from slackwater.stats.buckets import BUCKETS, widened
 from slackwater.stats.productivity import Productivity
 
 SMALL = {"over": 1000, "every": 100, "granularity": 10}
@@ -193,7 +193,7 @@ class TestIcde16:
         sums = []
         for _ in range(2):
             columns = [[0, 1, 0], [100, 110, 40], [0, 0, 80], [0, 1, 0], [0, 0, 1]]
-            statistics.productivity.join(*map(np.array, columns), granularity=10)
+            statistics.productivity.join(*map(np.array, columns))
             controller.next_slack(interval(controller, asked, 0, 120, (120, 120), statistics))
             sums.append(controller.state()["lost"])
         assert sums == [[(0, 1.0)], [(0, 2.0)]]
@@ -216,38 +216,36 @@ class TestProfiler:
         profile = Productivity(query(sw.NoSlack()), every=100, granularity=10)
         # a 100, b 110 meets it, a 120 meets b; a 40 comes late by 80
         columns = [[0, 1, 0, 0], [100, 110, 120, 40], [0, 0, 0, 80], [0, 1, 1, 0], [0, 0, 0, 1]]
-        profile.join(*map(np.array, columns), granularity=10)
-        assert profile.close(10) == {0: 1.0}  # in the interval of its own time
+        profile.join(*map(np.array, columns))
+        assert profile.close() == {0: 1.0}  # in the interval of its own time
         assert profile.crossed[[0, 8]].tolist() == [2, 1]
         assert profile.joined[[0, 8]].tolist() == [2, 1]
 
     def test_an_empty_interval_leaves_the_maps_alone(self):
         profile = Productivity(query(sw.NoSlack()), every=100, granularity=10)
         columns = [[0, 1], [100, 110], [0, 0], [0, 1], [0, 0]]
-        profile.join(*map(np.array, columns), granularity=10)
-        profile.close(10)
+        profile.join(*map(np.array, columns))
+        profile.close()
         late = [[0], [90], [20], [0], [1]]
-        profile.join(*map(np.array, late), granularity=10)
-        assert profile.close(10) == {0: 1.0}  # as before
+        profile.join(*map(np.array, late))
+        assert profile.close() == {0: 1.0}  # as before
         assert profile.crossed.sum() == profile.joined.sum() == 1
 
-    def test_buckets_become_wider_with_those_of_the_delays(self):
+    def test_a_long_delay_does_not_change_the_steps_of_short_ones(self):
         profile = Productivity(query(sw.NoSlack()), every=100, granularity=10)
-        columns = [[0, 1], [100, 110], [0, 30], [0, 1], [0, 0]]
-        profile.join(*map(np.array, columns), granularity=10)
-        profile.close(20)
-        assert np.flatnonzero(profile.joined).tolist() == [2]  # 30 in (20, 40]
-
-    def test_wider_buckets_hold_the_same(self):
-        counts = np.random.default_rng(1).random((2, BUCKETS))
-        assert widened(counts).sum() == pytest.approx(counts.sum())
+        columns = [[0, 1, 1], [100, 110, 120], [0, 30, 86_400_000], [0, 1, 1], [0, 0, 0]]
+        profile.join(*map(np.array, columns))
+        profile.close()
+        short, long = np.flatnonzero(profile.joined).tolist()
+        assert short == 3  # (20, 30]
+        assert 86_400_000 <= longest_delay(long, 10) <= 86_400_000 * 33 / 32
 
     def test_tuple_count_windows_do_not_grow(self):
         profile = Productivity(query(sw.NoSlack(), window=sw.Tuples(3)), every=100, granularity=10)
         for begin in range(0, 3000, 100):
             ts = np.arange(begin, begin + 100)
             nothing = np.zeros(100, np.int64)
-            profile.join(ts % 2, ts, nothing, nothing, nothing, granularity=10)
+            profile.join(ts % 2, ts, nothing, nothing, nothing)
         assert profile.state()["rows"][0][0] == [2994, 2996, 2998]
         assert profile._row.shape[1] == 1024
 
@@ -328,10 +326,9 @@ class TestLateRatio:
         asked = query(sw.DropRatio(0.1))
         controller = controller_for(asked)
         slacks = []
-        for counts, events, late, granularity in intervals:
+        for counts, events, late in intervals:
             statistics = learnt(controller, asked, counts)
             statistics.events, statistics.late = events, late
-            statistics.delays.granularity = granularity
             at = interval(controller, asked, slack=70, statistics=statistics)
             slacks.append(controller.next_slack(at))
         return slacks
@@ -340,12 +337,11 @@ class TestLateRatio:
     def test_the_budget_is_what_the_ratio_allows_by_the_end_of_the_next_interval(self, late, slack):
         # a tenth of 200 and of 100 more is 30, less those late so far. Beyond 0 there are 4 events,
         # at worst 4 + 4 * 2 = 12, beyond 10 none; without budget it is twice the largest delay
-        assert self.steps(([96, 4], 200, late, 10)) == [slack]
+        assert self.steps(([96, 4], 200, late)) == [slack]
 
-    def test_what_was_learnt_lasts_until_buckets_become_wider(self):
+    def test_what_was_learnt_lasts(self):
         # then none is beyond 0. On average 2 are, at worst 2 + 4 * 2 = 10, of a budget of 40 - 31
-        assert self.steps(([96, 4], 200, 0, 10), ([100], 300, 31, 10)) == [0, 10]
-        assert self.steps(([96, 4], 200, 0, 10), ([100], 300, 31, 20)) == [0, 0]
+        assert self.steps(([96, 4], 200, 0), ([100], 300, 31)) == [0, 10]
 
 
 class TestPd:

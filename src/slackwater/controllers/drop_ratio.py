@@ -4,7 +4,9 @@
 have dropped, on average and how much that varies. It is the smallest one that should stay within
 the budget even in a bad period: what the ratio allows for all events up to the end of the next
 period, less what was dropped so far. When a period has used up its budget all the same, and in the
-beginning, the distance becomes twice that of the event furthest behind.
+beginning, the distance becomes twice that of the event furthest behind, but for a few: those that
+are a tenth of what the ratio allows, and at least one as soon as it allows one. Otherwise a single
+event an hour late would cost two hours whenever a budget is used up.
 
 **Kim's.** The heartbeat is the recent mean less the largest distance from it, and an offset that
 goes up a step after each period in which more was dropped than the ratio allows so far, and down a
@@ -27,6 +29,7 @@ _MEMORY = 30  # periods over which distances are remembered
 _SEEN_OFTEN = 50  # or so many events that the ratio would drop, if that is longer
 _DEVIATIONS = 4.0  # how bad a bad period is
 _FEWEST = 20  # events that the ratio allows to drop, before any is dropped on purpose
+_LEFT_OUT = 0.1  # of the events that the ratio allows to drop: too far behind to be followed
 _KEPT_BACK = 3  # events of the budget that only an event further behind than any before may use
 _STEPS = 50  # of Kim's offset in the largest distance
 _EDGES: I64 = upper_edges()
@@ -65,9 +68,13 @@ class Beyond:
         The past reaches back some periods, or as many as allow some drops. `behind` is emptied.
         """
         self._periods += 1
-        memory = max(_MEMORY, _SEEN_OFTEN / allowed if allowed > 0 else 0.0)
-        weight = 1.0 / min(self._periods, memory)
+        weight = 1.0 / self._remembered(allowed)
         self._top = kernels.learn(self._top, weight, behind, self._mean, self._square)
+
+    def _remembered(self, allowed: float) -> float:
+        """How many periods the past reaches back."""
+        memory = max(_MEMORY, _SEEN_OFTEN / allowed if allowed > 0 else 0.0)
+        return min(self._periods, memory)
 
     def within(self, budget: float, allowed_so_far: float) -> int | None:
         """The first bucket beyond which even a bad period has no more than `budget` events.
@@ -78,6 +85,18 @@ class Beyond:
             return None
         found = kernels.smallest_within(budget, _DEVIATIONS, self._top, self._mean, self._square)
         return int(found)
+
+    def furthest(self, allowed: float) -> int:
+        """The bucket of the event furthest behind in the past, but for a few.
+
+        They are those that may be too far behind when `allowed` drops are allowed in a period.
+        """
+        periods = self._remembered(allowed)
+        left_out = _LEFT_OUT * allowed * periods
+        if allowed * periods >= 1.0:
+            left_out = max(left_out, 1.0)
+        beyond = self._mean[: self._top + 1] * periods
+        return int(np.argmax(beyond <= left_out + 1e-6))  # beyond the last there is none
 
     def state(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -107,12 +126,17 @@ class DropController:
 
     def next_setting(self, period: Period) -> HeartbeatSetting:
         """The distance for the next period."""
-        self._allowed += self.ratio * self.every
-        self._beyond.learn(period.behind, self.ratio * self.every)
-        allowed = self._allowed + self.ratio * self.every
+        in_period = self.ratio * self.every
+        self._allowed += in_period
+        is_known = period.behind.any()
+        self._beyond.learn(period.behind, in_period)
+        allowed = self._allowed + in_period
         best = self._beyond.within(allowed - period.dropped, self._allowed)
         if best is None:
-            return HeartbeatSetting(2 * period.largest, twice=True)
+            largest = period.largest
+            if is_known:
+                largest = min(largest, int(_EDGES[self._beyond.furthest(in_period)]))
+            return HeartbeatSetting(2 * largest, twice=True)
         return HeartbeatSetting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
 
     def state(self) -> dict[str, Any]:

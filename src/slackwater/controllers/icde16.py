@@ -4,7 +4,7 @@ At each boundary: K is the smallest multiple of g such that γ(L, K), the recall
 expects of the next interval, reaches Γ', the recall that the next interval needs so that the
 period P that ends with it reaches Γ. ``eqsel`` takes the selectivity of the join to be the same
 whatever K is; ``noneqsel`` corrects it by what events of each delay made in the last interval
-(Eq. 6). The correction may fall with K, so all K are looked at.
+(Eq. 6). The correction may fall with K: each K at which it changes is looked at.
 
 Corrected: Γ' is at most 1 (IV-C prints max for min); Eq. (5) has |w_j| / r_j; Eq. (6) sums the
 buckets up to K / g; K_sync is rounded to g.
@@ -27,8 +27,6 @@ What the text leaves open, and what we do:
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from slackwater.controllers.controller import Interval, RecallSeeker
 from slackwater.controllers.model import RecallModel
@@ -56,17 +54,13 @@ class BufferSizeManager(RecallSeeker):
         """Alg. 3."""
         delays, profile = interval.statistics.delays, interval.statistics.productivity
         assert profile is not None
-        for number, n in profile.close(delays.granularity).items():
+        for number, n in profile.close().items():
             self._lost[number] = self._lost.get(number, 0.0) + n
         wanted = self.instant_requirement(interval.statistics.results, interval.join_time)
         self._model.learn(delays)
         if self._equal_selectivity:
             return self._model.smallest_slack(wanted)
-        curve = self._model.curve()
-        curve *= profile.selectivity_ratio()[: len(curve)]
-        enough = np.flatnonzero(curve >= wanted)
-        buckets = int(enough[0]) if len(enough) else len(curve) - 1
-        return buckets * delays.granularity
+        return self._model.smallest_corrected(wanted, profile.selectivity_ratio())
 
     def instant_requirement(self, results: Results, clock: int) -> float:
         """Γ' of Eq. (7), at most 1; `clock` is that of the join."""

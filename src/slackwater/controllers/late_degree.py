@@ -38,15 +38,16 @@ from typing import Any
 import numpy as np
 
 from slackwater.controllers.controller import Interval, RecallSeeker
-from slackwater.kernels.records import BEFORE, F64
+from slackwater.kernels.delay_scale import ENDS, longest_delay
+from slackwater.kernels.records import BEFORE, F64, I64
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
-from slackwater.stats.buckets import BUCKETS, widened
+from slackwater.stats.buckets import BUCKETS, used
 from slackwater.stats.statistics import Statistics
 
 _FORGOTTEN = 1e-9  # of an event
-_LONGEST = 2**20  # buckets of a window
+_LONGEST = 2**20  # steps of a window
 
 
 def behind(late: F64, buffer: int) -> F64:
@@ -75,18 +76,33 @@ def _arrived(late: F64, window: int) -> F64:
 def quality_curve(
     lates: tuple[F64, F64], windows: tuple[int, int], leads: tuple[int, int], most: int
 ) -> F64:
-    """`quality` behind K = 0, 1, ..., `most` units and the leads, all at once by running sums."""
-    k = np.arange(most + 1)
+    """`quality` behind the leads and a K at the end of bucket 0, 1, ..., `most`, all at once.
+
+    Up to 4,096 steps of g each is a bucket of its own; see `kernels.delay_scale`.
+    """
+    k = ENDS[: most + 1]
     now, window_sum = [], []
     for late, window, lead in zip(lates, windows, leads, strict=True):
-        needed = most + lead + window
-        arrived = np.ones(max(needed, len(late)))
-        arrived[: len(late)] = np.cumsum(late)
-        total = np.concatenate([[0.0], np.cumsum(arrived)])
-        now.append(arrived[k + lead])
-        window_sum.append(total[k + lead + window] - total[k + lead + 1])
+        arrived = np.append(np.cumsum(late), 1.0)  # at the end of each bucket, and beyond
+        ends = ENDS[: len(arrived)]
+        total = np.concatenate([[0.0], np.cumsum(arrived[:-1] * np.diff(ends))])  # before it
+        now.append(arrived[_below(k + lead, ends)])
+        first, last = k + lead + 1, k + lead + window
+        window_sum.append(_total_at(last, ends, arrived, total))
+        window_sum[-1] -= _total_at(first, ends, arrived, total)
     produced = now[0] * now[1] + now[0] * window_sum[1] + now[1] * window_sum[0]
     return np.asarray(produced / (windows[0] + windows[1] - 1))
+
+
+def _below(steps: I64, ends: I64) -> I64:
+    """The last bucket that ends at so many steps or before."""
+    return np.asarray(np.searchsorted(ends, steps, side="right") - 1)
+
+
+def _total_at(steps: I64, ends: I64, arrived: F64, total: F64) -> F64:
+    """The sum of `arrived` over all steps before `steps`."""
+    bucket = _below(steps, ends)
+    return np.asarray(total[bucket] + (steps - ends[bucket]) * arrived[bucket])
 
 
 class LateDegreeController(RecallSeeker):
@@ -96,7 +112,6 @@ class LateDegreeController(RecallSeeker):
         super().__init__(query, goal)
         self._decay, self._overall = goal.decay, goal.overall
         self._streams, self._lengths = query.streams, query.lengths
-        self._width = self._granularity  # of the buckets of the records
         self._record = np.zeros((2, BUCKETS))  # R of Alg. 3
 
     def statistics(self, query: JoinQuery) -> Statistics:
@@ -106,9 +121,6 @@ class LateDegreeController(RecallSeeker):
     def next_slack(self, interval: Interval) -> int:
         """Alg. 2, then Alg. 4."""
         delays = interval.statistics.delays
-        while self._width < delays.granularity:
-            self._width *= 2
-            self._record = widened(self._record)
         self._record += delays.latest
         slack = self._smallest_slack(interval)
         self._record *= self._decay
@@ -119,29 +131,30 @@ class LateDegreeController(RecallSeeker):
         totals = self._record.sum(axis=1)
         if not totals.all():
             return interval.slack  # a stream of which nothing is known
-        late = self._record / totals[:, None]
-        most = int(np.flatnonzero(self._record.any(axis=0))[-1])
+        most = used(self._record.any(axis=0)) - 1
+        late = self._record[:, : most + 1] / totals[:, None]
         windows = self._windows(interval.statistics.delays.rates())
         curve = quality_curve((late[0], late[1]), windows, self._leads(interval), most)
         enough = np.flatnonzero(curve >= self._wanted(interval))
-        return (int(enough[0]) if len(enough) else most) * self._width
+        return longest_delay(enough[0] if len(enough) else most, self._granularity)
 
     def _leads(self, interval: Interval) -> tuple[int, int]:
-        """L_A and L_B, in buckets."""
+        """L_A and L_B, in steps."""
         a, b = interval.local
         if min(a, b) == BEFORE:
             return 0, 0
-        return round(max(0, a - b) / self._width), round(max(0, b - a) / self._width)
+        g = self._granularity
+        return round(max(0, a - b) / g), round(max(0, b - a) / g)
 
     def _windows(self, rates: F64) -> tuple[int, int]:
-        """W_A and W_B in buckets: how many of them a window holds."""
+        """W_A and W_B: how many steps a window holds."""
         lengths = [
             stream.window.count / max(rate, 1e-9)
             if isinstance(stream.window, Tuples)
             else (length or 0) + 1  # both ends belong to it
             for stream, length, rate in zip(self._streams, self._lengths, rates, strict=True)
         ]
-        a, b = (min(max(1, round(length / self._width)), _LONGEST) for length in lengths)
+        a, b = (min(max(1, round(length / self._granularity)), _LONGEST) for length in lengths)
         return a, b
 
     def _wanted(self, interval: Interval) -> float:
@@ -162,11 +175,10 @@ class LateDegreeController(RecallSeeker):
         """The records."""
         at = [np.flatnonzero(record) for record in self._record]
         counts = [r[i].tolist() for r, i in zip(self._record, at, strict=True)]
-        return {"width": self._width, "at": [i.tolist() for i in at], "counts": counts}
+        return {"at": [i.tolist() for i in at], "counts": counts}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._width = state["width"]
         self._record[:] = 0.0
         for record, at, counts in zip(self._record, state["at"], state["counts"], strict=True):
             record[np.array(at, np.int64)] = counts

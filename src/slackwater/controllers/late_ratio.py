@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from slackwater.controllers.controller import Interval
 from slackwater.controllers.drop_ratio import Beyond
+from slackwater.kernels.delay_scale import longest_delay
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
 from slackwater.query.window_goals import DropRatio
@@ -31,9 +30,7 @@ class LateRatioController:
         self.every = to_units(_EVERY, query.unit)
         self._granularity = to_units(_GRANULARITY, query.unit)
         self._ratio = goal.ratio
-        self._width = self._granularity  # of the buckets of `_beyond`
         self._beyond = Beyond(BUCKETS)
-        self._largest = 0  # delay
 
     def statistics(self, query: JoinQuery) -> Statistics:
         """Delays, and how many events were late."""
@@ -42,23 +39,22 @@ class LateRatioController:
     def next_slack(self, interval: Interval) -> int:
         """The smallest K that should keep within the budget."""
         known, delays = interval.statistics, interval.statistics.delays
-        if self._width < delays.granularity:  # buckets have become wider: what was learnt is void
-            self._width, self._beyond = delays.granularity, Beyond(BUCKETS)
         behind = delays.latest.sum(axis=0)
         n = int(behind.sum())
         if n == 0:
             return interval.slack
-        self._largest = max(self._largest, int(np.flatnonzero(behind)[-1]) * self._width)
-        self._beyond.learn(behind, self._ratio * n)
+        allowed = self._ratio * n
+        self._beyond.learn(behind, allowed)
         budget = self._ratio * (known.events + n) - known.late
         best = self._beyond.within(budget, self._ratio * known.events)
-        return 2 * self._largest if best is None else best * self._width
+        if best is None:
+            return 2 * longest_delay(self._beyond.furthest(allowed), self._granularity)
+        return longest_delay(best, self._granularity)
 
     def state(self) -> dict[str, Any]:
         """What it has learnt."""
-        return {"width": self._width, "largest": self._largest, "beyond": self._beyond.state()}
+        return {"beyond": self._beyond.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._width, self._largest = state["width"], state["largest"]
         self._beyond.resume(state["beyond"])

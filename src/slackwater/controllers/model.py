@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from slackwater.kernels import recall as kernels
+from slackwater.kernels.delay_scale import longest_delay
 from slackwater.kernels.records import F64
 from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
-from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.delays import Delays
 
 
@@ -32,10 +32,8 @@ class RecallModel:
         self._lead = delays.leads()
         self._window = self._windows(delays.rates()) / self._granularity
         self._most = delays.largest
-        if self._most >= self._share.shape[1]:
-            buckets = min(BUCKETS, 2 * self._most)
-            self._share = np.zeros((len(self._lead), buckets))
-            self._fill = np.zeros((len(self._lead), buckets + 1))
+        m = len(self._lead)
+        self._share, self._fill = np.empty((m, self._most + 1)), np.empty((m, self._most + 2))
         kernels.running_sums(delays.histogram, self._share, self._fill)
 
     def _windows(self, rates: F64) -> F64:
@@ -53,15 +51,15 @@ class RecallModel:
     @property
     def largest(self) -> int:
         """The largest delay, in units."""
-        return self._most * self._granularity
+        return longest_delay(self._most, self._granularity)
 
     def recall(self, slack: int) -> float:
         """The recall that K = `slack` should give."""
-        buckets = slack // self._granularity
-        return float(kernels.recall_at(buckets, self._lead, self._window, self._share, self._fill))
+        steps = slack // self._granularity
+        return float(kernels.recall_at(steps, self._lead, self._window, self._share, self._fill))
 
     def curve(self) -> F64:
-        """The recall of K = 0, g, 2 g, ... up to the largest delay."""
+        """The recall of a K at the end of each bucket: 0, g, 2 g, ... up to the largest delay."""
         curve = np.zeros(self._most + 1)
         kernels.recall_curve(self._lead, self._window, self._share, self._fill, curve)
         return curve
@@ -71,4 +69,11 @@ class RecallModel:
         found = kernels.smallest_slack(
             recall, self._most, self._lead, self._window, self._share, self._fill
         )
-        return int(found) * self._granularity
+        return longest_delay(found, self._granularity)
+
+    def smallest_corrected(self, recall: float, ratio: F64) -> int:
+        """The same if the recall of a K at the end of each bucket is to be multiplied by `ratio`."""
+        found = kernels.smallest_corrected(
+            recall, self._most, ratio, self._lead, self._window, self._share, self._fill
+        )
+        return longest_delay(found, self._granularity)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.controllers.controller import Interval, RecallSeeker
+from slackwater.kernels.delay_scale import longest_delay
 from slackwater.kernels.records import BEFORE
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
@@ -56,7 +57,7 @@ class PdController(RecallSeeker):
         delays = interval.statistics.delays
         used = np.flatnonzero(delays.latest.any(axis=0))
         if len(used):
-            self._largest = max(self._largest, int(used[-1]) * delays.granularity)
+            self._largest = max(self._largest, longest_delay(used[-1], delays.granularity))
         quality = self._quality(interval)
         if quality is None:
             return interval.slack

@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 
 from slackwater.controllers.controller import Adaptive, Interval
+from slackwater.kernels.delay_scale import longest_delay
 from slackwater.query.goals import InputQuantile
 from slackwater.query.join import JoinQuery
 from slackwater.stats.statistics import Statistics
@@ -30,4 +31,4 @@ class QuantileController(Adaptive):
         if within[-1] == 0:
             return interval.slack
         needed = ceil(self._target * int(within[-1]) - 1e-6)  # 0.07 * 100 is a bit above 7
-        return int(np.searchsorted(within, needed)) * delays.granularity
+        return longest_delay(int(np.searchsorted(within, needed)), delays.granularity)

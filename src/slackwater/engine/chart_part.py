@@ -16,11 +16,11 @@ import pyarrow as pa
 from slackwater.controllers.controller import RecallSeeker
 from slackwater.controllers.lateness import LatenessController
 from slackwater.controllers.measured import MeasuredLossController
+from slackwater.kernels.delay_scale import ENDS
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.metrics.charts import ChartPart, Charts, merge
 from slackwater.query.goals import Recall
 from slackwater.query.units import to_units
-from slackwater.stats.buckets import BUCKETS
 from slackwater.stats.delays import Delays
 from slackwater.stats.recent import OCTAVES, octaves
 from slackwater.stats.statistics import Statistics
@@ -97,7 +97,7 @@ def _octave_counts(delays: Delays) -> I64:
 @cache
 def _octave_starts(granularity: int) -> tuple[I64, I64]:
     """The buckets with which octaves begin, and these; a bucket ends at its largest delay."""
-    octave = octaves(np.arange(BUCKETS) * granularity)
+    octave = octaves(np.minimum(ENDS, 2**62 // granularity) * granularity)
     starts = np.flatnonzero(np.diff(octave, prepend=-1))
     return starts, octave[starts]
 
@@ -148,7 +148,7 @@ def _with_curve(engine: JoinEngine, known: Statistics, part: ChartPart) -> Chart
     if not explained or not any(delays.counts):
         return part
     scale = controller.scale if isinstance(controller, MeasuredLossController) else 1.0
-    slacks = _ladder(delays.finest, engine.model.largest)
+    slacks = _ladder(delays.granularity, engine.model.largest)
     chosen = engine.reorder.slack
     modelled = np.array([engine.model.recall(slack) for slack in (*slacks, chosen)])
     recalls = (1.0 - scale * (1.0 - modelled)).clip(0.0, 1.0).round(6).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import log, sqrt
 
+from slackwater.kernels.delay_scale import bucket_of
 from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.records import BEFORE, KEY, STREAM, TICK, TS
 
@@ -16,12 +17,6 @@ TALLY_LENGTH = 4
 
 
 @part
-def delay_bucket(delay, granularity, buckets):
-    """0 for no delay, else d with ``(d - 1) * granularity < delay <= d * granularity``."""
-    return min((delay + granularity - 1) // granularity, buckets - 1)
-
-
-@part
 def _least(values):
     least = values[0]
     for i in range(1, values.shape[0]):
@@ -30,11 +25,12 @@ def _least(values):
 
 
 @kernel
-def observe(at, end, granularity, finest, arrivals, local, signal, histogram, tally):
+def observe(at, end, granularity, arrivals, local, signal, histogram, tally):
     """Add the arrivals ``at <= number < end`` to `histogram` (by delay) and to `tally`.
 
     `local` has the local times before them, and then those behind them; `signal` what ADWIN sees
-    for each bucket of the `finest` granularity.
+    for each number of steps of `granularity`: the last one for all beyond, so that a single delay
+    is never more than that.
     """
     slowest = _least(local)
     for number in range(at, end):
@@ -54,8 +50,9 @@ def observe(at, end, granularity, finest, arrivals, local, signal, histogram, ta
         if delay == 0:  # most are; the signal of no delay is 0
             histogram[s, 0] += 1
             continue
-        histogram[s, delay_bucket(delay, granularity, histogram.shape[1])] += 1
-        value = signal[delay_bucket(delay, finest, signal.shape[0])]
+        steps = (delay - 1) // granularity + 1
+        histogram[s, bucket_of(steps)] += 1
+        value = signal[min(steps, signal.shape[0] - 1)]
         tally[s, SIGNAL] += value
         tally[s, SQUARES] += value * value
 

@@ -1,31 +1,26 @@
-"""Counts by delay: bucket 0 is no delay, bucket d reaches from (d - 1) g, not included, to d g."""
+"""Counts by delay, on the scale of `kernels.delay_scale`."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slackwater.kernels.records import F64, I64
+from slackwater.kernels.delay_scale import BUCKETS
+from slackwater.kernels.records import I64
 
-BUCKETS = 4096  # when a delay is beyond them, buckets become twice as wide
-
-Counts = TypeVar("Counts", I64, F64)
+__all__ = ["BUCKETS", "dense", "sparse", "together", "used"]
 
 
-def widened(counts: Counts) -> Counts:
-    """The same counts in buckets of twice the width: 1 and 2 become 1, 3 and 4 become 2.
+def used(counts: NDArray[Any]) -> int:
+    """How many buckets there are up to the last one that has counts.
 
-    >>> widened(np.arange(6)).tolist()  # 1 and 2, 3 and 4, 5
-    [0, 3, 7, 5, 0, 0]
+    >>> used(np.array([3, 0, 1, 0])), used(np.zeros(4))
+    (3, 0)
     """
-    n = counts.shape[-1]
-    wide = np.zeros_like(counts)
-    wide[..., 0] = counts[..., 0]
-    wide[..., 1 : n // 2 + 1] = counts[..., 1::2]
-    wide[..., 1 : (n + 1) // 2] += counts[..., 2::2]
-    return wide
+    at = np.flatnonzero(counts)
+    return int(at[-1]) + 1 if len(at) else 0
 
 
 def together(counts: I64, others: I64) -> I64:

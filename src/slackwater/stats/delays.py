@@ -1,8 +1,8 @@
 """The disorder of all streams in the recent past: delays, rates, and leads over the slowest.
 
 How far back the past reaches is up to one ADWIN window per stream (ICDE16 IV-A). It watches
-``log(1 + d)`` of the delay buckets d, scaled to [0, 1]: disorder changes by factors, and a single
-event with a huge delay is no change.
+``log(1 + d)`` of the delays d in steps of g, scaled to [0, 1]: disorder changes by factors, and a
+single event with a huge delay is no change.
 
 To ADWIN every event is a sample of its own. Delays are not that: in a burst all are long. A
 *steady* window takes the mean of an interval as one sample, so that bursts do not cut it, and needs
@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackwater.kernels import statistics as kernels
+from slackwater.kernels.delay_scale import LINEAR, buckets_of
 from slackwater.kernels.records import BEFORE, F64, I64, Arrivals
 from slackwater.stats.adwin import Adwin, Chunk
-from slackwater.stats.buckets import BUCKETS, dense, sparse, together, widened
+from slackwater.stats.buckets import BUCKETS, dense, sparse, together, used
 from slackwater.stats.novelty import Novelty
 
-_SIGNAL: F64 = np.log1p(np.arange(BUCKETS)) / np.log(BUCKETS)
+_SIGNAL: F64 = np.log1p(np.arange(LINEAR)) / np.log(LINEAR)
 MOST_INTERVALS = 1024  # the past never reaches back further
 
 
@@ -51,8 +52,7 @@ class Delays:
     def __init__(self, m: int, granularity: int, every: int, steady: bool = False) -> None:
         self._end = BEFORE  # of the last interval
         self.changed = BEFORE  # when the last change was noticed
-        self.granularity = granularity  # of delays, in units; grows when delays do
-        self.finest = granularity  # as configured
+        self.granularity = granularity  # of delays, in units
         self.top = 0  # no bucket beyond this has been used
         self.every = every  # length of an adaptation interval
         self._local = np.full(m, BEFORE)
@@ -69,13 +69,10 @@ class Delays:
 
         Their delays are in the log; `max_delay` is the largest so far.
         """
-        while max_delay > self.granularity * (BUCKETS - 1):
-            self._widen()
-        self.top = -(-max_delay // self.granularity)
+        self.top = int(buckets_of(np.array([max_delay]), self.granularity)[0])
         kernels.observe(
-            begin, end, self.granularity, self.finest, arrivals, self._local, _SIGNAL, self._now,
-            self._tally,
-        )  # fmt: skip
+            begin, end, self.granularity, arrivals, self._local, _SIGNAL, self._now, self._tally
+        )
 
     def close(self, end: int) -> None:
         """The interval is over: it is `end`."""
@@ -83,7 +80,8 @@ class Delays:
         self._end = end
         news = 0
         for s, adwin in enumerate(self._adwin):
-            histogram = self._now[s, : self.top + 1].copy()
+            now = self._now[s, : self.top + 1]
+            histogram = now[: used(now)].copy()  # no longer than this interval needs
             size = int(histogram.sum())
             total, squares, led, lead = self._tally[s].tolist()
             if not size:
@@ -125,38 +123,23 @@ class Delays:
 
     @property
     def largest(self) -> int:
-        """The largest delay in the windows, in buckets."""
-        used = np.flatnonzero(self.histogram[:, : self.top + 1].any(axis=0))
-        return int(used[-1]) if len(used) else 0
+        """The bucket of the largest delay in the windows."""
+        return max(0, used(self.histogram[:, : self.top + 1].any(axis=0)) - 1)
 
     def rates(self) -> F64:
         """Events per unit of time."""
         return np.asarray(self._totals[:, 0] / np.maximum(self._totals[:, 3], 1))
 
     def leads(self) -> I64:
-        """K_sync of each stream in buckets: its average lead, beyond that of the slowest."""
+        """K_sync of each stream in steps: its average lead, beyond that of the slowest."""
         leads = self._totals[:, 2] / np.maximum(self._totals[:, 1], 1)
         return np.asarray(np.rint((leads - leads.min()) / self.granularity), np.int64)
-
-    def _widen(self) -> None:
-        """Buckets of twice the width: those of delays (d - 1, d] and (d, d + 1] become one."""
-        self.granularity *= 2
-        self.histogram, self.latest, self._now = map(
-            widened, (self.histogram, self.latest, self._now)
-        )
-        for adwin in self._adwin:
-            adwin.rows = [
-                [c._replace(payload=c.payload._replace(histogram=widened(c.payload.histogram)))
-                 for c in row]
-                for row in adwin.rows
-            ]  # fmt: skip
 
     # ---- for a snapshot
 
     def state(self) -> dict[str, Any]:
         """All of it as plain data."""
         return {
-            "granularity": self.granularity,
             "end": self._end,
             "top": self.top,
             "changed": self.changed,
@@ -172,7 +155,6 @@ class Delays:
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self.granularity = state["granularity"]
         self._end = state["end"]
         self.top = state["top"]
         self.changed = state["changed"]

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from slackwater.kernels import cross as kernels
+from slackwater.kernels.delay_scale import buckets_of
 from slackwater.kernels.records import F64, I64
 from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
-from slackwater.stats.buckets import BUCKETS, dense, sparse, widened
+from slackwater.stats.buckets import BUCKETS, dense, sparse, used
 
 _UNBOUNDED = 2**61
 
@@ -49,17 +50,13 @@ class Productivity:
         self._most_now = np.zeros(2)
         self._late: dict[int, int] = {}  # late events by the interval of their own time
 
-    def join(
-        self, stream: I64, ts: I64, delay: I64, made: I64, late: I64, granularity: int
-    ) -> None:
+    def join(self, stream: I64, ts: I64, delay: I64, made: I64, late: I64) -> None:
         """Take in what went through the join.
 
-        `made` has the results of each event, `late` whether it was late; `granularity` is that of
-        delays.
+        `made` has the results of each event, `late` whether it was late.
         """
-        self._widen_to(granularity)
         self._make_room(len(stream))
-        bucket = np.minimum((delay + granularity - 1) // granularity, BUCKETS - 1)
+        bucket = buckets_of(delay, self._granularity)
         kernels.profile(
             stream, ts, bucket, made, late, self._grid_shift, self._slide, self._window,
             self._tuples, self._row, self._bounds, self._now, self._most_now,
@@ -68,12 +65,11 @@ class Productivity:
         for number, n in zip(bins.tolist(), counts.tolist(), strict=True):
             self._late[number] = self._late.get(number, 0) + n
 
-    def close(self, granularity: int) -> dict[int, float]:
+    def close(self) -> dict[int, float]:
         """The interval is over; return what its late events should have made.
 
         That is by the number of the interval that their own times are in.
         """
-        self._widen_to(granularity)
         crossed, joined, late = self._now
         if self._most_now[kernels.CROSSED] > 0:
             self._most = self._most_now
@@ -85,24 +81,19 @@ class Productivity:
         return lost
 
     def selectivity_ratio(self) -> F64:
-        """Eq. (6) of ICDE16 for K = 0, g, 2 g, ...: selectivity under K by the true one.
+        """Eq. (6) of ICDE16 for a K at the end of each bucket: selectivity under K by the true one.
 
         It is 1 where nothing is known.
         """
-        crossed, joined = np.cumsum(self.crossed), np.cumsum(self.joined)
-        if joined[-1] == 0:
-            return np.ones(BUCKETS)
-        known = crossed > 0
         ratio = np.ones(BUCKETS)
+        n = max(used(self.crossed), used(self.joined))  # beyond there is nothing to correct
+        crossed, joined = np.cumsum(self.crossed[:n]), np.cumsum(self.joined[:n])
+        if n == 0 or joined[-1] == 0:
+            return ratio
+        known = np.flatnonzero(crossed > 0)
         ratio[known] = joined[known] / crossed[known] * (crossed[-1] / joined[-1])
+        ratio[n - 1] = 1.0  # of all by all: not a bit less by rounding
         return ratio
-
-    def _widen_to(self, granularity: int) -> None:
-        """Buckets as wide as those of the delays."""
-        while self._granularity < granularity:
-            self._granularity *= 2
-            self._now = widened(self._now)
-            self.crossed, self.joined = widened(self.crossed), widened(self.joined)
 
     def _make_room(self, n: int) -> None:
         begin, end = self._bounds[:, kernels.BEGIN], self._bounds[:, kernels.END]
@@ -123,7 +114,6 @@ class Productivity:
         rows = [self._row[s, begin:end] for s, (begin, end) in enumerate(self._bounds.tolist())]
         maps = [*self._now, self.crossed, self.joined]
         return {
-            "granularity": self._granularity,
             "rows": [[a.tolist() for a in np.unique(row, return_counts=True)] for row in rows],
             "maps": [sparse(counts) for counts in maps],
             "most": [self._most.tolist(), self._most_now.tolist()],
@@ -132,7 +122,6 @@ class Productivity:
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
-        self._granularity = state["granularity"]
         self._bounds[:] = 0
         for s, (times, counts) in enumerate(state["rows"]):
             n = sum(counts)

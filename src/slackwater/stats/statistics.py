@@ -52,7 +52,7 @@ class Statistics:
         self.results = Results(every, keep // every + 2)
         self.productivity = None
         if profile:
-            self.productivity = Productivity(query, every, self.delays.finest)
+            self.productivity = Productivity(query, every, self.delays.granularity)
         self.lateness = ResultLateness(every) if lateness else None
         self.produced = 0  # results, since the beginning
         self.lost = 0
@@ -101,8 +101,7 @@ class Statistics:
         results, is_late = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
         results[made.position] = made.n
         is_late[late[0]] = 1
-        g = self.delays.granularity
-        self.productivity.join(stream, ts, delays(), results, is_late, g)
+        self.productivity.join(stream, ts, delays(), results, is_late)
 
     def fits(self, state: dict[str, Any] | None) -> bool:
         """Whether these are statistics of the same kind."""
