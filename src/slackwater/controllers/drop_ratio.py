@@ -4,9 +4,9 @@
 have dropped, on average and how much that varies. It is the smallest one that should stay within
 the budget even in a bad period: what the ratio allows for all events up to the end of the next
 period, less what was dropped so far. When a period has used up its budget all the same, and in the
-beginning, the distance becomes twice that of the event furthest behind, but for a few: those that
-are a tenth of what the ratio allows, and at least one as soon as it allows one. Otherwise a single
-event an hour late would cost two hours whenever a budget is used up.
+beginning, the distance becomes twice that of the event furthest behind, but for a few: a tenth of
+what the ratio allows, and one as soon as there are 20 events. Otherwise a single event an hour late
+would cost two hours whenever a budget is used up.
 
 **Kim's.** The heartbeat is the recent mean less the largest distance from it, and an offset that
 goes up a step after each period in which more was dropped than the ratio allows so far, and down a
@@ -86,15 +86,14 @@ class Beyond:
         found = kernels.smallest_within(budget, _DEVIATIONS, self._top, self._mean, self._square)
         return int(found)
 
-    def furthest(self, allowed: float) -> int:
+    def furthest(self, allowed: float, events: int) -> int:
         """The bucket of the event furthest behind in the past, but for a few.
 
-        They are those that may be too far behind when `allowed` drops are allowed in a period.
+        These are a share of the drops that are `allowed`, of which the argument is a period's, and
+        one if there are enough `events`.
         """
         periods = self._remembered(allowed)
-        left_out = _LEFT_OUT * allowed * periods
-        if allowed * periods >= 1.0:
-            left_out = max(left_out, 1.0)
+        left_out = max(_LEFT_OUT * allowed * periods, float(events >= _FEWEST))
         beyond = self._mean[: self._top + 1] * periods
         return int(np.argmax(beyond <= left_out + 1e-6))  # beyond the last there is none
 
@@ -135,7 +134,8 @@ class DropController:
         if best is None:
             largest = period.largest
             if is_known:
-                largest = min(largest, int(_EDGES[self._beyond.furthest(in_period)]))
+                furthest = self._beyond.furthest(in_period, period.events)
+                largest = min(largest, int(_EDGES[furthest]))
             return HeartbeatSetting(2 * largest, twice=True)
         return HeartbeatSetting(int(_EDGES[best]), limit=int(allowed) - _KEPT_BACK)
 

@@ -131,7 +131,7 @@ class LateDegreeController(RecallSeeker):
         totals = self._record.sum(axis=1)
         if not totals.all():
             return interval.slack  # a stream of which nothing is known
-        most = used(self._record.any(axis=0)) - 1
+        most = used(self._record.sum(axis=0)) - 1
         late = self._record[:, : most + 1] / totals[:, None]
         windows = self._windows(interval.statistics.delays.rates())
         curve = quality_curve((late[0], late[1]), windows, self._leads(interval), most)

@@ -48,7 +48,8 @@ class LateRatioController:
         budget = self._ratio * (known.events + n) - known.late
         best = self._beyond.within(budget, self._ratio * known.events)
         if best is None:
-            return 2 * longest_delay(self._beyond.furthest(allowed), self._granularity)
+            furthest = self._beyond.furthest(allowed, known.events + n)
+            return 2 * longest_delay(furthest, self._granularity)
         return longest_delay(best, self._granularity)
 
     def state(self) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class RecallModel:
         return longest_delay(found, self._granularity)
 
     def smallest_corrected(self, recall: float, ratio: F64) -> int:
-        """The same if the recall of a K at the end of each bucket is to be multiplied by `ratio`."""
+        """The same if the recall at the end of each bucket is to be multiplied by `ratio`."""
         found = kernels.smallest_corrected(
             recall, self._most, ratio, self._lead, self._window, self._share, self._fill
         )

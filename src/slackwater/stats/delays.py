@@ -124,7 +124,7 @@ class Delays:
     @property
     def largest(self) -> int:
         """The bucket of the largest delay in the windows."""
-        return max(0, used(self.histogram[:, : self.top + 1].any(axis=0)) - 1)
+        return max(0, used(self.histogram[:, : self.top + 1].sum(axis=0)) - 1)
 
     def rates(self) -> F64:
         """Events per unit of time."""
