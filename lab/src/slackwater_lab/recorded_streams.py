@@ -6,11 +6,9 @@ Each file has `event_us`, `arrival_us` (microseconds) and keys, rows in arrival 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
