@@ -78,6 +78,11 @@ class LatenessCurve:
         return int(self.true[1].sum())
 
     @cached_property
+    def lateness(self) -> I64:
+        """Of each entry of `late`: that of its bucket's upper edge, if any can be so late."""
+        return np.minimum(EDGES[self.late.bucket], self.arrivals.behind)
+
+    @cached_property
     def _measured(self) -> tuple[I64, I64]:
         """When γ(P) is measured, and the true results of that period."""
         top = self.arrivals.top
@@ -90,7 +95,7 @@ class LatenessCurve:
 
     def lost(self, slack: int) -> int:
         """How many true results this K does not produce."""
-        return int(self.late.n[EDGES[self.late.bucket] > slack].sum())
+        return int(self.late.n[self.lateness > slack].sum())
 
     def recall(self, slack: int) -> float:
         """Over all; 1.0 when there is nothing to find."""
@@ -98,7 +103,7 @@ class LatenessCurve:
 
     def series(self, slack: int) -> pa.Table:
         """(ts, produced, true, recall): γ(P) as `Report.measurements` has it."""
-        return self.series_without(EDGES[self.late.bucket] > slack)
+        return self.series_without(self.lateness > slack)
 
     def series_without(self, is_lost: Any) -> pa.Table:
         """γ(P) if these entries of `late` are not produced."""
@@ -115,7 +120,7 @@ class LatenessCurve:
 
     def slacks(self) -> I64:
         """The values of K between which anything changes: 0 and the edges of buckets in use."""
-        return np.unique(np.append(EDGES[self.late.bucket], 0))
+        return np.unique(np.append(self.lateness, 0))
 
     def smallest_slack(self, target: float, wanted: float) -> int:
         """K*: the smallest K of `slacks` with a Φ(target) of at least `wanted`."""
@@ -138,7 +143,7 @@ class LatenessCurve:
         ts, n = self.true
         at = np.searchsorted(self.arrivals.clock, ts + slack)
         latency = self.arrivals.top[np.minimum(at, len(self.arrivals.top) - 1)] - ts
-        is_lost = EDGES[self.late.bucket] > slack
+        is_lost = self.lateness > slack
         number, of = np.unique(self._bin_of(ts), return_inverse=True)
         lost, late = np.zeros(len(number)), np.bincount(of, weights=self.n_late)
         np.add.at(lost, np.searchsorted(number, self.late.bin[is_lost]), self.late.n[is_lost])
