@@ -148,6 +148,9 @@ def recordings_in(folder: Path) -> dict[str, Recording]:
     """
     if (folder / FILE).exists():
         listed = tomllib.loads((folder / FILE).read_text(encoding="utf-8")).get("recording", [])
+        if not listed:
+            msg = f"{folder / FILE} has no recording; each needs a table [[recording]]"
+            raise DataError(msg)
         found = [_described(folder, entry) for entry in listed]
     else:
         found = [recording for recording in RECORDINGS.values() if recording.is_in(folder)]
