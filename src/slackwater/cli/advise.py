@@ -35,7 +35,7 @@ _CAPTION = (
     "hindsight, holds a target as often as Recall does."
 )
 _FROM_CURVE = (
-    " Fixed slacks come from one pass that measures how late each result is: K* is at most 3 % or "
+    " Fixed slacks come from one pass that measures how late each result is: K* is at most 3 % and "
     "10 ms too large, latencies are approximate."
 )
 

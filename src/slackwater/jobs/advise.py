@@ -1,9 +1,9 @@
 """Measure what each recall costs in latency on recorded streams: several goals, and fixed slacks.
 
 Each goal that sets its own K replays the whole recording, counting results without making them. All
-fixed slacks come from one pass that measures how late each result is (`engine.lateness_curve`): at
-most 1/32 of a slack is lost to the width of its buckets, and recall is never shown too high. The
-papers' pipeline has no such curve: each slack is replayed there.
+fixed slacks come from one pass that measures how late each result is (`engine.lateness_curve`):
+recall is never shown too high, and is at least that of a slack 1/32 smaller. The papers' pipeline
+has no such curve: each slack is replayed there.
 
 K* of a target is the smallest fixed slack that, in hindsight, holds it as often as `Recall` does
 (DESIGN 5).
