@@ -140,6 +140,7 @@ def test_every_result_is_on_time_or_late(curve):
     assert curve.on_time()[1].sum() == report(0).produced
 
 
+@pytest.mark.compiled
 def test_bins_become_wider_where_events_are_very_late():
     late = {n: t.set_column(0, "ts", pc.multiply(t["ts"], 10_000)) for n, t in TABLES.items()}
     wide = curve_of(pair(), recorded(pair(), late, None)[0], 2_000, 1_000)
