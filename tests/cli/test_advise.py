@@ -106,15 +106,44 @@ def advisor():
     return advisor
 
 
+def reported(goal, **options):
+    run = pair(goal=goal, select="count", **options).replay(tables(), arrival="arrival")
+    return run.report(0.9, over="2 seconds")
+
+
+def same(outcome, report):
+    assert outcome.recall == report.recall
+    assert outcome.phi(0.9) == report.phi
+    assert outcome.average_slack == report.average_slack
+    assert outcome.recalls.tolist() == report.measurements["recall"].to_pylist()
+
+
 def test_an_outcome_is_what_replay_reports(advisor):
-    for goal in (sw.Slack(200), advisor.recall_goal(0.9), sw.MaxSlack()):
-        run = pair(goal=goal, select="count").replay(tables(), arrival="arrival")
-        report, outcome = run.report(0.9, over="2 seconds"), advisor.result(goal)
-        assert (advisor.true, outcome.recall) == (report.true, report.recall)
-        assert outcome.phi(0.9) == report.phi
-        assert outcome.average_slack == report.average_slack
-        assert outcome.average_latency == report.average_latency
-        assert outcome.recalls.tolist() == report.measurements["recall"].to_pylist()
+    for goal in (sw.NoSlack(), advisor.recall_goal(0.9), sw.MaxSlack()):
+        report, outcome = reported(goal), advisor.result(goal)
+        same(outcome, report)
+        assert (advisor.true, outcome.average_latency) == (report.true, report.average_latency)
+
+
+def test_fixed_slacks_are_what_replay_reports_without_a_replay(advisor, monkeypatch):
+    monkeypatch.setattr(Advisor, "_replayed", None)
+    for slack in (0, 50, 2047, 10_000):  # each the largest lateness of its bucket, or beyond all
+        report, outcome = reported(sw.Slack(slack)), advisor.result(sw.Slack(slack))
+        same(outcome, report)
+        assert outcome.average_latency == pytest.approx(report.average_latency, rel=0.05)
+    between = advisor.result(sw.Slack(200)).recall
+    assert reported(sw.Slack(194)).recall <= between <= reported(sw.Slack(200)).recall
+
+
+def test_the_papers_pipeline_is_replayed_with_each_slack():
+    advisor = Advisor(pair(pipeline="icde16"), tables(), "arrival", over="2 seconds")
+    assert advisor.curve is None
+    assert "Slack(200 ms)" in [title for title, _ in advisor.steps()]
+    report, outcome = reported(sw.Slack(200), pipeline="icde16"), advisor.result(sw.Slack(200))
+    same(outcome, report)
+    assert outcome.average_latency == report.average_latency
+    wanted = advisor.result(advisor.recall_goal(0.95)).phi(0.95)
+    assert advisor.result(sw.Slack(advisor.best_slack(0.95))).phi(0.95) >= wanted
 
 
 def test_fixed_slacks_go_from_nothing_to_everything(advisor):

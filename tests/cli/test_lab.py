@@ -5,14 +5,17 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from recordings import write_recording
 from slackwater.cli import app
+from slackwater.errors import DataError
 from slackwater.spark.session import session
 from slackwater_lab.datasets import FOLDER
+from slackwater_lab.recorded_streams import folder_of
 
 NAMES = [  # names never change, or results cannot be compared across versions
     "fig6", "table2", "resolution", "fig7", "fig8", "fig9", "fig10", "fig11",
     "thesis-data", "thesis-quality", "thesis-time", "thesis-options", "thesis-overhead",
-    "kim", "grubjoin", "pecj", "frontier", "step", "gap", "rivals", "concepts",
+    "kim", "grubjoin", "pecj", "frontier", "step", "gap", "rivals", "moving", "real", "concepts",
 ]  # fmt: skip
 
 
@@ -60,6 +63,7 @@ def test_unknown_experiment_is_a_bad_request():
         "pecj",
         "step",
         "rivals",
+        "moving",
         "concepts",
     ],
 )
@@ -73,6 +77,43 @@ def test_quick_run_writes_page_and_figures(lab, tmp_path, name):
     assert f"`slackwater lab run {name} --quick --seed 3`" in page
     figures = sorted(path.name for path in tmp_path.glob("*.png"))
     assert figures and all(f"]({figure})" in page for figure in figures)
+
+
+@pytest.mark.full
+@pytest.mark.spark
+def test_real_works_on_any_folder_of_recordings(lab, tmp_path):
+    folder, pages = tmp_path / "recorded", tmp_path / "pages"
+    folder.mkdir()
+    write_recording(folder)
+    result = lab("run", "real", "--quick", "--json", "--data", str(folder), "--out", str(pages))
+    assert result.exit_code == 0, result.output
+    values = {line["name"]: line["value"] for line in json.loads(result.stdout)["lines"]}
+    assert values["recorded, 0.95: measurements"] > 0
+    # what runs confirm is close to what one pass says
+    assert values["recorded, 0.95: K*"] > 0
+    assert values["recorded, 0.95, fixed: Φ(Γ)"] >= 0.93
+    assert values["recorded, 0.95, moving: Φ(Γ)"] <= 1
+    page = (pages / "real.md").read_text()
+    assert "](real-recorded.png)" in page and str(tmp_path) not in page
+
+
+@pytest.mark.full
+@pytest.mark.spark
+def test_real_works_on_our_recordings(lab):
+    try:
+        folder_of(None)
+    except DataError as error:
+        pytest.skip(str(error))
+    result = lab("run", "real", "--quick", "--json")
+    assert result.exit_code == 0, result.output
+    assert all(line["ok"] for line in json.loads(result.stdout)["lines"])
+
+
+@pytest.mark.spark
+def test_real_without_a_folder_is_a_bad_request(lab, tmp_path):
+    result = lab("run", "real", "--data", str(tmp_path / "nowhere"))
+    assert result.exit_code == 2
+    assert "recorded streams need a folder, as --data or in the variable" in result.stderr
 
 
 @pytest.mark.full

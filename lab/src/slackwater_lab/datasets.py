@@ -27,6 +27,7 @@ from slackwater.kernels.records import I64
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.stream import Stream
 from slackwater.testing.workloads import soccer
+from slackwater_lab.moving_streams import FAMILIES, moving_streams
 from slackwater_lab.synthetic import drifting_streams, star_streams, zipf_streams
 
 VERSION = 2  # of how datasets are made; another one, other files
@@ -64,6 +65,9 @@ _STAR = join(
 _KEEP = join(  # Thesis 6.3.1
     *_streams({"a": "2 s", "b": "3 s"}), bounds="(]", slide="10 ms", select="count"
 )
+
+
+_MOVING = join(*_streams({"a": "2 s", "b": "2 s"}), on="k", select="count")
 
 
 def _soccer(minutes: float, seed: int, rate_per_s: float, first_seed: int = 0) -> Tables:
@@ -115,6 +119,10 @@ DATASETS = {
             23.9,
             _KEEP,
             partial(_soccer, rate_per_s=270, first_seed=2000),
+        ),
+        *(
+            Dataset(f"moving-{family}", family, 30, _MOVING, partial(moving_streams, family=family))
+            for family in FAMILIES
         ),
     )
 }
@@ -190,13 +198,18 @@ def _make(recorded_here: Recorded, seed: int, minutes: float) -> None:
     batch, _ = recorded(query, tables, "arrival")
     made = counts(truth(query, batch)[0].made, _TRUTH)
     pq.write_table(made, folder / "truth.parquet")
-    facts = Facts(
-        rows=len(batch.stream),
-        true=int(made["n"].to_numpy().sum()),
+    facts = facts_of(tables, int(made["n"].to_numpy().sum()))
+    (folder / "facts.json").write_text(json.dumps(asdict(facts)))
+
+
+def facts_of(tables: Tables, true: int) -> Facts:
+    """What streams with so many true results are like."""
+    return Facts(
+        rows=sum(len(table) for table in tables.values()),
+        true=true,
         largest_delay=max(int(delays(table).max()) for table in tables.values()),
         lead=float(np.mean(leads(tables))),
     )
-    (folder / "facts.json").write_text(json.dumps(asdict(facts)))
 
 
 def delays(table: pa.Table) -> I64:

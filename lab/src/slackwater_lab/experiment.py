@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from slackwater.jobs.measurement import Measurement, amount
@@ -30,12 +31,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Column:
-    """Of a table; its numbers may have a floor, or a ceiling in another column."""
+    """Of a table; its numbers may have limits, which may be in other columns."""
 
     name: str
     unit: str = ""
-    floor: float | None = None
-    ceiling: str | None = None
+    floor: float | str | None = None  # a number, or the name of a column; so is a ceiling
+    ceiling: float | str | None = None
     title: str = ""  # of the column on a page; by default its name
 
 
@@ -65,14 +66,18 @@ class Table:
         for labels, cells in self.rows:
             by_name = {c.name: cell for c, cell in zip(self.columns, cells, strict=True)}
             for column in self.columns:
-                cell, most = by_name[column.name], by_name.get(column.ceiling or "")
+                cell = by_name[column.name]
                 if isinstance(cell, int | float):
                     name = f"{', '.join(filter(None, labels))}: {column.name}"
-                    ceiling = most if isinstance(most, int | float) else None
-                    lines.append(
-                        Measurement(name, round(cell, 6), column.unit, column.floor, ceiling)
-                    )
+                    limits = (_limit(limit, by_name) for limit in (column.floor, column.ceiling))
+                    lines.append(Measurement(name, round(cell, 6), column.unit, *limits))
         return lines
+
+
+def _limit(given: float | str | None, by_name: dict[str, Cell]) -> float | None:
+    """A number, or the number in the column of that name."""
+    found = by_name.get(given) if isinstance(given, str) else given
+    return found if isinstance(found, int | float) else None
 
 
 def shown(cell: Cell, unit: str) -> str:
@@ -110,6 +115,7 @@ class Setting:
     sweep: Sweep
     seed: int
     quick: bool
+    recordings: Path | None = None  # the folder of recorded streams that was given
 
     @property
     def over(self) -> Duration:

@@ -58,6 +58,9 @@ def run(
     folder: Annotated[
         Path | None, typer.Option("--out", help="Write NAME.md and its figures to this folder.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of recorded streams, for `real`.")
+    ] = None,
 ) -> None:
     """Run an experiment; ours beside the paper's numbers."""
     from slackwater.jobs.local_spark import local_spark
@@ -71,7 +74,8 @@ def run(
     chosen = experiment(name)
     command = f"lab run {name}{' --quick' if quick else ''}"
     with local_spark(f"lab {name}", _CORES, {}) as spark, bar(name, json) as show:
-        findings = chosen.run(Setting(Sweep(spark, default_folder(), show), seed, quick))
+        sweep = Sweep(spark, default_folder(), show)
+        findings = chosen.run(Setting(sweep, seed, quick, data))
     if json:
         print_json(sheet(command, seed, findings.lines()))
     else:

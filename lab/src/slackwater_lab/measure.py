@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,15 @@ from slackwater.controllers.factory import controller_for
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output
 from slackwater.engine.replay import recorded
-from slackwater.engine.report import average_slack, columns, recall_series
+from slackwater.engine.report import average_slack, columns, recall_series, truth
 from slackwater.events.batch import Batch
+from slackwater.kernels.records import I64
 from slackwater.query.goals import Goal, NoSlack
-from slackwater.query.join import JoinQuery
+from slackwater.query.join import JoinQuery, Pipeline
 from slackwater.query.units import Duration, to_units
 from slackwater.stats.statistics import Statistics
-from slackwater_lab.datasets import Dataset, Facts, dataset, get
+from slackwater_lab.datasets import Facts, facts_of, get
+from slackwater_lab.recorded_streams import recordings_in
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Job:
     over: Duration = "1 minute"
     every: Duration = "1 second"
     in_order: bool = False  # feed the events sorted by time: nothing is late
+    pipeline: Pipeline | None = None  # None: that of the dataset's query
+    recordings: str | None = None  # the folder of a recording; None: the dataset is made here
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,11 @@ class GoalRun:
 
 def measure(job: Job, folder: Path) -> GoalRun:
     """Run it."""
-    query = replace(dataset(job.dataset).query, goal=job.goal)
-    batch, true, facts = _data(job.dataset, job.seed, job.minutes, folder, job.in_order)
+    query, batch, true, facts = data_of(job, folder)
+    query = replace(query, goal=job.goal, pipeline=job.pipeline or query.pipeline)
     clock = Stopwatch(controller_for(query))
     start = perf_counter()
-    output = _run(query, batch, clock)
+    output = run_engine(query, batch, clock)
     seconds = perf_counter() - start
 
     made_ts, made_n, latency = columns(output.made)
@@ -93,20 +97,39 @@ def measure(job: Job, folder: Path) -> GoalRun:
     )
 
 
+class Data(NamedTuple):
+    """Streams with a query over them, and the truth."""
+
+    query: JoinQuery
+    batch: Batch
+    true: tuple[I64, I64]  # result times, and how many true results each has
+    facts: Facts
+
+
+def data_of(job: Job, folder: Path) -> Data:
+    """The data of a job; `folder` is where made datasets are kept."""
+    return _data(job.dataset, job.seed, job.minutes, folder, job.in_order, job.recordings)
+
+
 @lru_cache(maxsize=2)  # jobs on the same data often follow each other in a worker
 def _data(
-    name: str, seed: int, minutes: float, folder: Path, in_order: bool
-) -> tuple[Batch, tuple[Any, Any], Facts]:
-    found = get(name, seed, minutes, folder)
-    batch = _batch(found.dataset, found.tables(), in_order)
-    return batch, found.truth(), found.facts()
+    name: str, seed: int, minutes: float, folder: Path, in_order: bool, recordings: str | None
+) -> Data:
+    arrival = "ts" if in_order else "arrival"
+    if recordings is None:
+        found = get(name, seed, minutes, folder)
+        query = found.dataset.query
+        batch, _ = recorded(query, found.tables(), arrival)
+        return Data(query, batch, found.truth(), found.facts())
+    recording = recordings_in(Path(recordings))[name]
+    tables = recording.tables(Path(recordings))
+    batch, _ = recorded(recording.query, tables, arrival)
+    ts, n, _ = columns(truth(recording.query, batch)[0].made)
+    return Data(recording.query, batch, (ts, n), facts_of(tables, int(n.sum())))
 
 
-def _batch(data: Dataset, tables: dict[str, Any], in_order: bool) -> Batch:
-    return recorded(data.query, tables, "ts" if in_order else "arrival")[0]
-
-
-def _run(query: JoinQuery, batch: Batch, controller: Controller) -> Output:
+def run_engine(query: JoinQuery, batch: Batch, controller: Controller) -> Output:
+    """Feed all rows, then flush."""
     schemas = dict(zip(query.names, (table.schema for table in batch.tables), strict=True))
     engine = JoinEngine(query, schemas, controller=controller)
     output = engine.feed(batch)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 ShowStep = Callable[[str, int, int], None]  # the current step, how many are done, of how many
 
-_TYPES = {  # of the fields of a GoalRun, for Spark and for Arrow
+_TYPES = {  # of the columns of a task's row, for Spark and for Arrow
     "float": ("double", pa.float64()),
+    "str": ("string", pa.string()),
     "int": ("long", pa.int64()),
     "list[int]": ("array<long>", pa.list_(pa.int64())),
     "list[float]": ("array<double>", pa.list_(pa.float64())),
@@ -44,29 +45,35 @@ class Sweep:
         if new:
             self.make(new)
             folder = self.folder
-            rows = self._task_each(new, lambda job: asdict(measure(job, folder)), _FIELDS, "runs")
+            rows = self.task_each(new, lambda job: asdict(measure(job, folder)), _FIELDS, "runs")
             self._known |= {new[row.pop("number")]: GoalRun(**row) for row in rows}
         return [self._known[job] for job in jobs]
 
     def make(self, jobs: Sequence[Job]) -> None:
         """Make the datasets that are not there, each once."""
-        wanted = list(dict.fromkeys((job.dataset, job.seed, job.minutes) for job in jobs))
+        made = [job for job in jobs if job.recordings is None]
+        wanted = list(dict.fromkeys((job.dataset, job.seed, job.minutes) for job in made))
         folder = self.folder
 
         def make(data: tuple[str, int, float]) -> dict[str, Any]:
             get(*data, folder)
             return {}
 
-        self._task_each(wanted, make, {"number": "int"}, "datasets")
+        self.task_each(wanted, make, {"number": "int"}, "datasets")
 
-    def _task_each(
+    def task_each(
         self,
         items: Sequence[Any],
         work: Callable[[Any], dict[str, Any]],
         columns: dict[str, str],
         what: str,
     ) -> list[dict[str, Any]]:
-        """One task for each item; rows of what `work` returns, and the number of the item."""
+        """One task for each item; rows of what `work` returns, and the number of the item.
+
+        `columns` has the type of each, `number` included: "int", "list[float]", ...
+        """
+        if not items:
+            return []
         schema = ", ".join(f"{name} {_TYPES[kind][0]}" for name, kind in columns.items())
         arrow = pa.schema([(name, _TYPES[kind][1]) for name, kind in columns.items()])
 

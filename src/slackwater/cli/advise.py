@@ -34,6 +34,10 @@ _CAPTION = (
     "how far event time had advanced when a result came out. K*: the smallest fixed slack that, in "
     "hindsight, holds a target as often as Recall does."
 )
+_FROM_CURVE = (
+    " Fixed slacks come from one pass that measures how late each result is: K* is at most 3 % and "
+    "10 ms too large, latencies are approximate."
+)
 
 
 def advise(
@@ -101,8 +105,9 @@ def _print(recording: Recording, advisor: Advisor) -> None:
         f"{time(advisor.largest_delay)}.",
         highlight=False,
     )
+    caption = _CAPTION.format(over=advisor.over, target=advisor.target)
     table = Table(
-        caption=_CAPTION.format(over=advisor.over, target=advisor.target),
+        caption=caption + (_FROM_CURVE if advisor.curve is not None else ""),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

@@ -122,8 +122,8 @@ def recall_series(
     """γ(P) at the multiples of `step` in [begin, end], where there is a true result."""
     grid = _grid(true_ts, p, step)
     grid = grid[(grid >= begin) & (grid <= end)]
-    made = _within(made_ts, made_n, grid, p)
-    true = _within(true_ts, true_n, grid, p)
+    made = sum_within(made_ts, made_n, grid, p)
+    true = sum_within(true_ts, true_n, grid, p)
     some = true > 0
     recall = made[some] / true[some]
     return pa.table(
@@ -143,7 +143,7 @@ def _grid(ts: I64, p: int, step: int) -> I64:
     return np.asarray((np.repeat(first, count) + run) * step)
 
 
-def _within(ts: I64, n: I64, grid: I64, p: int) -> I64:
+def sum_within(ts: I64, n: I64, grid: I64, p: int) -> I64:
     """Sum of `n` with ``t - p < ts <= t`` for each t of `grid`; `ts` ascends."""
     total = np.concatenate([[0], np.cumsum(n)])
     upper = np.searchsorted(ts, grid, side="right")

@@ -1,19 +1,25 @@
 """Measure what each recall costs in latency on recorded streams: several goals, and fixed slacks.
 
-Each goal replays the whole recording, counting results without making them. K* of a target is the
-smallest fixed slack that, in hindsight, holds it as often as `Recall` does (DESIGN 5).
+Each goal that sets its own K replays the whole recording, counting results without making them. All
+fixed slacks come from one pass that measures how late each result is (`engine.lateness_curve`):
+recall is never shown too high, and is at least that of a slack 1/32 smaller. The papers' pipeline
+has no such curve: each slack is replayed there.
+
+K* of a target is the smallest fixed slack that, in hindsight, holds it as often as `Recall` does
+(DESIGN 5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from slackwater.engine.join import JoinEngine
+from slackwater.engine.lateness_curve import LatenessCurve, lateness_curve
 from slackwater.engine.replay import recorded
 from slackwater.engine.report import average_slack, columns, recall_series, truth
 from slackwater.errors import DataError, QueryError
@@ -64,7 +70,7 @@ def fitting_period(span: int, unit: TimeUnit) -> str:
 
 
 class Advisor:
-    """Replays a recording under one goal after the other, and remembers the results.
+    """Measures a recording under one goal after the other, and remembers the results.
 
     Parameters
     ----------
@@ -102,6 +108,7 @@ class Advisor:
         self.true = int(self._true[1].sum())
         self._known: dict[Goal, GoalResult] = {}
         self._best: dict[float, int] = {}
+        self._every = to_units(_EVERY, self.unit)
         self._span = self._measured_span()
         over = fitting_period(self._span, query.unit) if over is None else over
         self.over = f"{over} {query.unit}" if isinstance(over, int) else over  # as people read it
@@ -135,20 +142,37 @@ class Advisor:
         """Return the work, in steps that can be shown."""
         goals: list[Goal] = [self.recall_goal(target) for target in self.targets]
         goals += [*map(InputQuantile, self.quantiles), NoSlack(), MaxSlack()]
-        goals += map(Slack, self.slacks)
+        fixed = [] if self.curve is None else [("fixed slacks", self._all_fixed)]
+        if self.curve is None:
+            goals += map(Slack, self.slacks)
         return [
             *((named(goal, self.unit), partial(self.result, goal)) for goal in goals),
+            *fixed,
             *((f"frontier of {t:g}", partial(self.best_slack, t)) for t in self.targets),
         ]
+
+    @cached_property
+    def curve(self) -> LatenessCurve | None:
+        """What every fixed slack gives; None: the query does not reorder on the common clock."""
+        if not self.query.is_clocked:
+            return None
+        return lateness_curve(self.query, self._batch, self._true, self._over, self._every)
+
+    def _all_fixed(self) -> None:
+        for slack in self.slacks:
+            self.result(Slack(slack))
 
     def recall_goal(self, target: float) -> Recall:
         """Return `Recall` over the period of this advice."""
         return Recall(target, over=self.over)
 
     def result(self, goal: Goal) -> GoalResult:
-        """Replay the recording under `goal`, at most once."""
+        """Measure the recording under `goal`, at most once."""
         if goal not in self._known:
-            self._known[goal] = self._replayed(goal)
+            if isinstance(goal, Slack) and self.curve is not None:
+                self._known[goal] = self._from_curve(goal, self.curve)
+            else:
+                self._known[goal] = self._replayed(goal)
         return self._known[goal]
 
     def best_slack(self, target: float) -> int:
@@ -159,6 +183,10 @@ class Advisor:
         return self._best[target]
 
     def _smallest(self, target: float, wanted: float) -> int:
+        step = self.granularity
+        if self.curve is not None:
+            return -(-self.curve.smallest_slack(target, wanted) // step) * step
+
         def holds(slack: int) -> bool:
             return self.result(Slack(slack)).phi(target) >= wanted
 
@@ -166,11 +194,26 @@ class Advisor:
         place = next((i for i, slack in enumerate(tried) if holds(slack)), len(tried) - 1)
         if place == 0:
             return 0
-        low, high, step = tried[place - 1], tried[place], self.granularity
+        low, high = tried[place - 1], tried[place]
         while high - low > max(step, high // _CLOSE):
             middle = (low + high) // 2 // step * step
             low, high = (low, middle) if holds(middle) else (middle, high)
         return high
+
+    def _from_curve(self, goal: Slack, curve: LatenessCurve) -> GoalResult:
+        """A fixed slack, without a replay."""
+        slack = to_units(goal.length, self.unit)
+        series = curve.series(slack)
+        ts = series["ts"].to_numpy()
+        return GoalResult(
+            goal,
+            recall=curve.recall(slack),
+            average_slack=float(slack),
+            average_latency=curve.average_latency(slack),
+            ts=ts,
+            recalls=series["recall"].to_numpy(),
+            slacks=np.full(len(ts), slack),
+        )
 
     def _replayed(self, goal: Goal) -> GoalResult:
         query, batch = replace(self.query, goal=goal), self._batch
@@ -180,8 +223,7 @@ class Advisor:
         output.extend(engine.flush())
         made_ts, made_n, latency = columns(output.made)
         begin, end = output.slacks[0][0] + self._over, output.top
-        every = to_units(_EVERY, self.unit)
-        series = recall_series(made_ts, made_n, *self._true, begin, end, self._over, every)
+        series = recall_series(made_ts, made_n, *self._true, begin, end, self._over, self._every)
         changes, values = np.array(output.slacks).T
         ts = series["ts"].to_numpy()
         return GoalResult(

@@ -26,7 +26,8 @@ EVERY = 5  # length of a bin of result time
 CLOCK = 6  # C at the arrival in work
 JOINED = 7  # the join's clock before it
 OF = 8  # its time
-CTL_LENGTH = 9
+ORIGIN = 9  # where a bin of result time begins
+CTL_LENGTH = 10
 
 BINS = 4096  # of `Lateness.caught`
 
@@ -62,7 +63,7 @@ def note_results(t, n, lateness):
         late += 1
     if n > 0 and late > 0:
         n *= ctl[ONE_IN]
-        bin_of_time = t // ctl[EVERY]
+        bin_of_time = (t - ctl[ORIGIN]) // ctl[EVERY]
         lateness.counts[bin_of_time % lateness.counts.shape[0], bucket_of(late)] += n
         if t < ctl[JOINED] or (t == ctl[JOINED] and t > ctl[OF]):
             ctl[LOST] += n
