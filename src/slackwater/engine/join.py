@@ -333,9 +333,10 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
         unknown = count_results(self.counters, out.stream, made, late)
-        if self.sample is not None:
-            unknown = self.sample.note_late(out, late)
-        self.counters.lost_not_estimated += unknown
+        if self.sample is None:
+            self.counters.lost_not_estimated += unknown
+        elif unknown > 0:
+            self.sample.note_late(out, late)
         if self.retention is not None:
             self.retention.join(len(out.event), int(made.n.sum()), late)
         if self.shedder is not None:

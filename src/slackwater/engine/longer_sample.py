@@ -13,7 +13,7 @@ on the join and the sample see events. The work is done for many arrivals at onc
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from slackwater.engine.rows import Rows
 from slackwater.engine.snapshot_format import Chunk, chunk_bytes, chunk_from
 from slackwater.events.limits import Limits
 from slackwater.joins.conditions import Conditions
-from slackwater.joins.sampled_join import Probes, SampledJoin, joined_probes, no_probes
+from slackwater.joins.sampled_join import Probes, SampledJoin
 from slackwater.kernels import frame as fields
 from slackwater.kernels.join import LOSS_UNKNOWN
 from slackwater.kernels.records import (
@@ -37,12 +37,13 @@ from slackwater.kernels.records import (
 )
 from slackwater.metrics.counters import Metrics
 from slackwater.query.join import JoinQuery
-from slackwater.stats.sampling import U64, ByCluster, ByEvent, Sampling
+from slackwater.stats.sampling import Arriving, ByCluster, ByEvent, Sampling
 
 if TYPE_CHECKING:
     from slackwater.engine.join import JoinEngine
 
 _MOST = 2**18  # events in a sample
+_LOOKS, _IS_KEPT = 1, 2
 
 
 def has_sample(query: JoinQuery) -> bool:
@@ -53,6 +54,15 @@ def has_sample(query: JoinQuery) -> bool:
     """
     chosen_here = query.retained is None and query.late != "drop"
     return query.is_clocked and chosen_here and query.shedding is None
+
+
+class _LateEvents(NamedTuple):
+    """Late events of a step that the join could not count in full."""
+
+    event: I64
+    clock: I64  # the join's clock
+    reach: tuple[I64, int]  # what is seen of the sample: `held`, and how long beyond the window
+    seen: tuple[I64, int]  # the same of the join
 
 
 class LongerSample:
@@ -86,11 +96,15 @@ class LongerSample:
         self._longest = max(lengths)
         pane = max(1, self._longest)
         self._unit: ByEvent | ByCluster
-        self._unit = ByEvent(sampling) if m == 2 else ByCluster(sampling, pane, lengths)  # noqa: PLR2004
-        codes = engine.intake.codes
-        self._has_key = m > 2 and len(query.keys) == 1 and len(query.keys[0].columns[0]) > 0  # noqa: PLR2004
-        if self._has_key:
-            codes.keep_hashes()
+        if m == 2:  # noqa: PLR2004
+            self._unit = ByEvent(sampling)
+        else:
+            codes = engine.intake.codes
+            has_key = len(query.keys) == 1 and len(query.keys[0].columns[0]) > 0
+            if has_key:
+                codes.keep_hashes()
+            hashes = codes.hashes if has_key else None
+            self._unit = ByCluster(sampling, pane, lengths, hashes)
         self.join = SampledJoin(query, conditions, engine.intake.n_keys, pane, limits)
         self._columns = [engine.intake.read_columns(s) for s in range(m)]
         self._rows = [
@@ -99,7 +113,7 @@ class LongerSample:
         ]
         self._held = np.full(m, BEFORE)
         self._reach = self._reach_of(self._longest, 0.0)
-        self._probes: list[Probes] = []
+        self._late: list[_LateEvents] = []
 
     # ---- what it sees
 
@@ -119,13 +133,16 @@ class LongerSample:
     def _horizons(self) -> I64:
         """From when on the sample sees events now, by stream."""
         now = self._engine.join.time
-        seen: I64 = self._seen_at(np.array([now]))[0]
-        return self._held if now == BEFORE else seen
+        if now == BEFORE:
+            return self._held
+        seen: I64 = self._seen_at(np.array([now]), self._held, self._reach)[0]
+        return seen
 
-    def _seen_at(self, clock: I64) -> I64:
-        """From when on it sees events when the join's clock is there: [clock, stream]."""
+    def _seen_at(self, clock: I64, held: I64, retention: int) -> I64:
+        """From when on events are seen when the join's clock is there: [clock, stream]."""
         ends = self._grid(clock)[:, None] - self._lengths
-        return np.maximum(self._held, ends - self._reach)
+        seen: I64 = np.maximum(held, ends - retention)
+        return seen
 
     def _grid(self, ts: I64) -> I64:
         """`kernels.frame.grid` of many times."""
@@ -150,89 +167,99 @@ class LongerSample:
 
     # ---- work
 
-    def note_late(self, out: Released, late: Late) -> int:
-        """Write down the late events of a step that the join could not count in full.
-
-        Returns how many of them are beyond the reach of the sample too.
-        """
+    def note_late(self, out: Released, late: Late) -> None:
+        """Write down the late events of a step that the join could not count in full."""
         which = np.flatnonzero(late.fate & LOSS_UNKNOWN)
-        if len(which) == 0:
-            return 0
-        position = late.position[which]
-        ts, stream = out.ts[position], out.stream[position]
-        clock = ts + late.by[which]
-        frame = self._engine.join.frame
-        ends = self._grid(clock)[:, None] - self._lengths
-        seen = np.maximum(frame.held, ends - frame.ctl[fields.RETENTION])
-        reach = self._seen_at(clock)
-        needed = self._grid(ts)[:, None] - self._lengths
-        needed[np.arange(len(ts)), stream] = NEVER  # it is no partner of its own stream
-        self._probes.append(Probes(out.event[position], clock, reach, seen))
-        return int(np.count_nonzero((needed < reach).any(axis=1)))
+        position, frame = late.position[which], self._engine.join.frame
+        clock = out.ts[position] + late.by[which]
+        retention = int(frame.ctl[fields.RETENTION])
+        self._late.append(
+            _LateEvents(
+                out.event[position],
+                clock,
+                (self._held, self._reach),
+                (frame.held.copy(), retention),
+            )  # fmt: skip
+        )
 
     def take(self, begin: int, end: int) -> None:
         """Take in these arrivals of the engine's log; `note_late` was called for all of them."""
         log = self._engine.log
-        places = np.arange(begin, end) - log.base
-        places = places[log.keys[places, 0] >= 0]  # ticks are no events
-        ts, stream, keys = log.ts[places], log.stream[places], self._keys(log.keys[places, 0])
-        kept, looks = self._unit.choose(ts, stream, keys)
-        kept &= ts >= self.join.stored_from[stream]
-        probes = joined_probes([no_probes(len(self._rows)), *self._probes])
-        self._probes = []
-        at = np.searchsorted(places, probes.event - log.base)
-        probes = Probes(*(column[looks[at]] for column in probes))
-        at = at[looks[at]]
-        is_taken = kept.copy()
-        is_taken[at] = True
-        taken = np.flatnonzero(is_taken)
-        events = self._append(places[taken], kept[taken])
+        place: Any = slice(begin - log.base, end - log.base)
+        is_event = log.keys[place, 0] >= 0
+        if not is_event.all():  # ticks
+            place = place.start + np.flatnonzero(is_event)
+        events = Arriving(log.ts[place], log.stream[place], log.keys[place, 0])
+        chosen = self._unit.choose(events)
+        at, probes = self._probes(np.arange(begin, end)[is_event], events, chosen)
+        kept = np.flatnonzero(chosen)
+        kept = kept[events.ts[kept] >= self.join.stored_from[events.stream[kept]]]
         if len(at) == 0:
-            self.join.store(events)
+            number = self._append(place, kept, np.ones(len(kept), bool))
+            self.join.store(number)
         else:
+            flags = np.zeros(len(events.ts), np.uint8)
+            flags[at], flags[kept] = _LOOKS, _IS_KEPT
+            taken = np.flatnonzero(flags)
+            is_kept = flags[taken] == _IS_KEPT
+            number = self._append(place, taken, is_kept)
             probe = np.full(len(taken), NONE)
             probe[np.searchsorted(taken, at)] = np.arange(len(at))
             found = self.join.store_and_probe(
-                int(events[0]), kept[taken].astype(np.uint8), probe, probes
+                int(number[0]), is_kept.astype(np.uint8), probe, probes
             )
-            only_looked = events[~kept[taken]] - self.join.log.base
-            self.join.log.keys[only_looked, 0] = SHED
-            self._count(*self._unit.add(found, ts[at], keys[at]))
+            self.join.log.keys[number[~is_kept] - self.join.log.base, 0] = SHED
+            self._count(*self._unit.add(found, Arriving(*(column[at] for column in events))))
         horizons = self._horizons()
         self.join.forget_before(horizons)
         self._unit.forget_before(int(horizons.min()))
 
-    def _keys(self, codes: I64) -> U64:
-        """Hashes of the key that all streams share; all the same without one."""
-        if not self._has_key:
-            return np.zeros(len(codes), np.uint64)
-        return self._engine.intake.codes.hashes(codes)
+    def _probes(self, number: I64, events: Arriving, chosen: Any) -> tuple[I64, Probes]:
+        """The places of the events that look for results in the sample, and what they see."""
+        late, self._late = self._late, []
+        if not late:
+            none = np.empty((0, len(self._rows)), np.int64)
+            return none[:, 0], Probes(none[:, 0], none, none)
+        at = np.searchsorted(number, np.concatenate([step.event for step in late]))
+        clock = np.concatenate([step.clock for step in late])
+        reach = np.concatenate([self._seen_at(step.clock, *step.reach) for step in late])
+        seen = np.concatenate([self._seen_at(step.clock, *step.seen) for step in late])
+        needed = self._grid(events.ts[at])[:, None] - self._lengths
+        needed[np.arange(len(at)), events.stream[at]] = NEVER  # its own stream has no partner
+        beyond = (needed < reach).any(axis=1)
+        self._engine.counters.lost_not_estimated += int(np.count_nonzero(beyond))
+        looks = self._unit.may_look(chosen[at])
+        return at[looks], Probes(clock[looks], reach[looks], seen[looks])
 
     def _count(self, results: int, squares: int) -> None:
         total = self._engine.counters
         total.lost_estimated += self._sampling.weight(results)
         total.lost_estimated_variance += self._sampling.variance(squares)
 
-    def _append(self, places: I64, kept: Any) -> I64:
-        """Copy events of the engine's log, with what a snapshot needs of the `kept` ones."""
+    def _append(self, place: Any, taken: I64, kept: Any) -> I64:
+        """Copy the `taken` ones of the events at `place`; return their numbers in the sample.
+
+        Of those that are `kept` also the columns that a snapshot needs.
+        """
         engine, join = self._engine, self.join
-        if not join.log.has_room(len(places)):
+        if not join.log.has_room(len(taken)):
             self._trim()
+        at = place.start + taken if isinstance(place, slice) else place[taken]
         known = engine.log.records()
-        stream = engine.log.stream[places]
+        stream = engine.log.stream[at]
         first, end = join.append(
             {
-                "ts": engine.log.ts[places],
+                "ts": engine.log.ts[at],
                 "stream": stream,
-                "keys": list(engine.log.keys[places].T),
-                "delay": np.zeros(len(places), np.int64),
-                "ints": known.ints[:, places],
-                "floats": known.floats[:, places],
-                "vectors": known.vectors[places],
+                "keys": list(engine.log.keys[at].T),
+                "delay": np.zeros(len(at), np.int64),
+                "ints": known.ints[:, at],
+                "floats": known.floats[:, at],
+                "vectors": known.vectors[at],
             }
         )
         for s, rows in enumerate(self._rows):
-            own = places[kept & (stream == s)]
+            own = at[kept & (stream == s)]
             if len(own):
                 rows.append(engine.rows[s].take(engine.log.row[own], self._columns[s]))
         return np.arange(first, end)

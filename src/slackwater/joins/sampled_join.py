@@ -38,9 +38,8 @@ _NO_LIMIT = 2**60  # of retention: `held` alone says what is seen
 
 
 class Probes(NamedTuple):
-    """Late events whose loss the join cannot count, by number of the join's log."""
+    """Late events whose loss the join cannot count."""
 
-    event: I64
     clock: I64  # the join's clock
     reach: I64  # [probe, stream]: from when on the sample sees events
     seen: I64  # [probe, stream]: from when on the join does
@@ -131,7 +130,7 @@ class SampledJoin:
         """
         join, at = self._join, 0
         run = _compiled(self._scan is not None)
-        found = np.zeros((len(probes.event), kernels.PANES), np.int64)
+        found = np.zeros((len(probes.clock), kernels.PANES), np.int64)
         stored_from = self.stored_from.copy()
         while at < len(kept):
             at = run(
@@ -176,14 +175,3 @@ def _compiled(has_condition: bool) -> Any:
         ))  # fmt: skip
         kernel.disable_compile()
     return kernel
-
-
-def no_probes(m: int) -> Probes:
-    """Probes of no event, over `m` streams."""
-    none, table = np.empty(0, np.int64), np.empty((0, m), np.int64)
-    return Probes(none, none, table, table)
-
-
-def joined_probes(probes: list[Probes]) -> Probes:
-    """All of them as one."""
-    return Probes(*(np.concatenate(column) for column in zip(*probes, strict=True)))

@@ -15,22 +15,21 @@ Nothing is random: hashes choose, of the number of an event among all, or of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slackwater.kernels.hashing import mix
 from slackwater.kernels.records import I64
 
 U64 = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # the constants of splitmix64
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-_BITS = 53
+_BITS = 53  # of a hash, to compare
+_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -73,26 +72,32 @@ class Sampling:
 DEFAULT_SAMPLING = Sampling()
 
 
-def _mixed(values: U64) -> U64:
-    """Every bit of a value changes half of the bits (the finaliser of splitmix64)."""
-    with np.errstate(over="ignore"):  # wrapping around is what hashes do
-        mixed = values + _ODD
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-        return mixed ^ (mixed >> np.uint64(31))
-
-
 class _Hashed:
     """Chooses values by their hashes."""
 
     def __init__(self, sampling: Sampling) -> None:
-        self._seed = _mixed(np.array([sampling.seed], np.uint64))
+        self._seed = np.uint64(sampling.seed)
         self._below = np.uint64(round(sampling.share * 2**_BITS))
 
-    def chooses(self, values: U64) -> Flags:
-        """Whether each value is chosen."""
-        chosen: Flags = _mixed(values ^ self._seed) >> np.uint64(64 - _BITS) < self._below
+    def chooses(self, *values: U64) -> Flags:
+        """Whether each combination of values is chosen.
+
+        Numbers in a row have hashes in a row after one round; three leave nothing of it.
+        """
+        state = np.full(len(values[0]), self._seed)
+        for _ in range(_ROUNDS):
+            for value in values:
+                mix(state, value)
+        chosen: Flags = state >> np.uint64(64 - _BITS) < self._below
         return chosen
+
+
+class Arriving(NamedTuple):
+    """Events in arrival order."""
+
+    ts: I64
+    stream: I64
+    code: I64  # of the first key
 
 
 class ByEvent:
@@ -104,13 +109,17 @@ class ByEvent:
         self._hashed = _Hashed(sampling)
         self._turn = 0  # events so far
 
-    def choose(self, ts: I64, stream: I64, keys: U64) -> tuple[Flags, Flags]:  # noqa: ARG002
-        """Which of the next events are kept, and which may look for results: all."""
-        turns = np.arange(self._turn, self._turn + len(ts), dtype=np.uint64)
-        self._turn += len(ts)
-        return self._hashed.chooses(turns), np.ones(len(ts), bool)
+    def choose(self, events: Arriving) -> Flags:
+        """Which of the next events are kept."""
+        turns = np.arange(self._turn, self._turn + len(events.ts), dtype=np.uint64)
+        self._turn += len(turns)
+        return self._hashed.chooses(turns)
 
-    def add(self, found: I64, ts: I64, keys: U64) -> tuple[int, int]:  # noqa: ARG002
+    def may_look(self, chosen: Flags) -> Flags:
+        """Which late events look for results in the sample: all of them."""
+        return np.ones_like(chosen)
+
+    def add(self, found: I64, looking: Arriving) -> tuple[int, int]:  # noqa: ARG002
         """Results that probes found, and how much they add to the sum of squares."""
         results, squares = found.sum(axis=0).tolist()
         return results, squares
@@ -138,33 +147,53 @@ class ByCluster:
         Length of a pane: no window is longer, so the results of an event lie in two at most.
     lengths
         Of the windows, by stream.
+    hashes
+        Of the values of key codes; None if there is no key that all streams share.
     """
 
     copies = 2
 
-    def __init__(self, sampling: Sampling, pane: int, lengths: Sequence[int]) -> None:
+    def __init__(
+        self,
+        sampling: Sampling,
+        pane: int,
+        lengths: Sequence[int],
+        hashes: Callable[[I64], U64] | None,
+    ) -> None:
         self._hashed = _Hashed(sampling)
+        self._hashes = hashes
         self._pane = pane
         self._lengths = np.array(lengths, np.int64)
         self._found: dict[tuple[int, int], int] = {}  # results by (key, pane)
 
-    def choose(self, ts: I64, stream: I64, keys: U64) -> tuple[Flags, Flags]:
-        """Which of these events are kept: they are also those that may look for results."""
-        first, last = ts // self._pane, (ts + self._lengths[stream]) // self._pane
-        kept = self._is_sampled(keys, first) | self._is_sampled(keys, last)
-        return kept, kept
+    def choose(self, events: Arriving) -> Flags:
+        """Which of these events are kept."""
+        keys = self._keys(events)
+        first = events.ts // self._pane
+        last = (events.ts + self._lengths[events.stream]) // self._pane
+        return self._is_sampled(keys, first) | self._is_sampled(keys, last)
+
+    def may_look(self, chosen: Flags) -> Flags:
+        """Which late events look for results in the sample: those in a sampled cluster."""
+        return chosen
+
+    def _keys(self, events: Arriving) -> U64:
+        if self._hashes is None:
+            return np.zeros(len(events.code), np.uint64)
+        return self._hashes(events.code)
 
     def _is_sampled(self, keys: U64, pane: I64) -> Flags:
-        return self._hashed.chooses(_mixed(keys) ^ pane.view(np.uint64))
+        return self._hashed.chooses(keys, pane.view(np.uint64))
 
-    def add(self, found: I64, ts: I64, keys: U64) -> tuple[int, int]:
+    def add(self, found: I64, looking: Arriving) -> tuple[int, int]:
         """Results that probes found, and how much they add to the sum of squares.
 
         `found` has, for each probe, the results in panes of even and of odd number.
         """
         results = squares = 0
+        keys = self._keys(looking)
         for further in (0, 1):
-            pane = ts // self._pane + further
+            pane = looking.ts // self._pane + further
             n = np.take_along_axis(found, pane[:, None] % 2, axis=1)[:, 0]
             at = np.flatnonzero((n > 0) & self._is_sampled(keys, pane))
             for key, p, more in zip(
