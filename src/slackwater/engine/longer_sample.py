@@ -191,7 +191,7 @@ class LongerSample:
             place = place.start + np.flatnonzero(is_event)
         events = Arriving(log.ts[place], log.stream[place], log.keys[place, 0])
         chosen = self._unit.choose(events)
-        at, probes = self._probes(np.arange(begin, end)[is_event], events, chosen)
+        at, probes = self._probes(begin, is_event, events, chosen)
         kept = np.flatnonzero(chosen)
         kept = kept[events.ts[kept] >= self.join.stored_from[events.stream[kept]]]
         if len(at) == 0:
@@ -214,13 +214,16 @@ class LongerSample:
         self.join.forget_before(horizons)
         self._unit.forget_before(int(horizons.min()))
 
-    def _probes(self, number: I64, events: Arriving, chosen: Any) -> tuple[I64, Probes]:
+    def _probes(
+        self, begin: int, is_event: Any, events: Arriving, chosen: Any
+    ) -> tuple[I64, Probes]:
         """The places of the events that look for results in the sample, and what they see."""
         late, self._late = self._late, []
         if not late:
             none = np.empty((0, len(self._rows)), np.int64)
             return none[:, 0], Probes(none[:, 0], none, none)
-        at = np.searchsorted(number, np.concatenate([step.event for step in late]))
+        number = np.concatenate([step.event for step in late])
+        at = np.searchsorted(np.flatnonzero(is_event), number - begin)
         clock = np.concatenate([step.clock for step in late])
         reach = np.concatenate([self._seen_at(step.clock, *step.reach) for step in late])
         seen = np.concatenate([self._seen_at(step.clock, *step.seen) for step in late])

@@ -129,7 +129,7 @@ class SampledJoin:
         found: see `kernels.longer_sample`.
         """
         join, at = self._join, 0
-        run = _compiled(self._scan is not None)
+        run = compiled_probe(self._scan is not None)
         found = np.zeros((len(probes.clock), kernels.PANES), np.int64)
         stored_from = self.stored_from.copy()
         while at < len(kept):
@@ -144,7 +144,7 @@ class SampledJoin:
 
 
 @cache
-def _compiled(has_condition: bool) -> Any:
+def compiled_probe(has_condition: bool) -> Any:
     """The kernel, compiled once for all conditions (called through a pointer) and for none."""
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
