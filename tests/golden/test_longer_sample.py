@@ -5,9 +5,11 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from helpers import fed
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restored
+from slackwater.events.limits import Limits
 from slackwater.stats.sampling import Sampling
 
 ALL = Sampling(share=1.0, times=100)
@@ -173,6 +175,38 @@ def test_one_very_late_event_costs_no_memory_and_is_reported(hours):
         assert metrics.lost_not_estimated == 0
         assert metrics.lost_estimated > 0
         assert metrics.lost_estimated_error > 0
+
+
+# ---- memory
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize("key_type", [pa.int64(), pa.string()])
+def test_keys_that_come_and_go_change_nothing(m, key_type):
+    """Codes are cleaned up and logs are trimmed all the time, or never; some keys are null."""
+    rng = np.random.default_rng(8)
+    n = 12_000
+    ts = np.sort(rng.integers(0, 60_000, n))
+    key = (ts // 40 + rng.integers(0, 3, n)) % 997
+    at = ts + np.where(rng.random(n) < 0.02, rng.integers(100, 900, n), 0)
+    stream = rng.integers(0, m, n)
+    keys = pa.array(key, pa.int64(), mask=rng.random(n) < 0.01).cast(key_type)
+    tables = {
+        name: pa.table({"ts": ts, "k": keys, "at": at.astype(float)}).filter(stream == s)
+        for s, name in enumerate("abc"[:m])
+    }
+    streams = [sw.Stream(name, ts="ts", window=30) for name in tables]
+    goal = sw.Recall(0.05, over="10 s")  # so much may be lost that little is kept for late events
+    query = sw.join(*streams, on="k", goal=goal, select="count")
+    batch, _ = recorded(query, tables, "at")
+    sampling = Sampling(share=0.25, times=12)
+    few = Limits(arrivals_at_once=200, code_cleanup=8, smallest_store=16, smallest_table=4)
+    whole = fed(query, batch, sampling=sampling)[-1]
+    assert whole.lost_estimated > 0
+    assert whole.sampled < n / 8
+    assert fed(query, batch, (700,), sampling=sampling, limits=few)[-1] == whole
+    assert fed(query, batch, (2500,), restart=True, sampling=sampling, limits=few)[-1] == whole
 
 
 # ---- another sample, or none, in the snapshot

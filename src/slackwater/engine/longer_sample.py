@@ -16,10 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from slackwater.engine.rows import Rows
-from slackwater.engine.snapshot_format import Chunk, chunk_bytes, chunk_from
+from slackwater.engine.sampled_events import SampledEvents
 from slackwater.events.limits import Limits
 from slackwater.joins.conditions import Conditions
 from slackwater.joins.sampled_join import Probes, SampledJoin
@@ -106,11 +104,7 @@ class LongerSample:
             hashes = codes.hashes if has_key else None
             self._unit = ByCluster(sampling, pane, lengths, hashes)
         self.join = SampledJoin(query, conditions, engine.intake.n_keys, pane, limits)
-        self._columns = [engine.intake.read_columns(s) for s in range(m)]
-        self._rows = [
-            Rows(pa.schema([schema.field(c) for c in columns]))
-            for schema, columns in zip(engine.schemas, self._columns, strict=True)
-        ]
+        self._events = SampledEvents(engine, self.join)
         self._held = np.full(m, BEFORE)
         self._reach = self._reach_of(self._longest, 0.0)
         self._late: list[_LateEvents] = []
@@ -152,7 +146,7 @@ class LongerSample:
 
     def stored_events(self) -> int:
         """How many events the sample holds."""
-        return int(np.count_nonzero(self._is_alive(self._horizons())))
+        return int(np.count_nonzero(self._events.is_alive(self._horizons())))
 
     def with_estimate(self, metrics: Metrics) -> Metrics:
         """`metrics` with the size of the sample, and an error also where nothing was found."""
@@ -160,10 +154,6 @@ class LongerSample:
         if metrics.lost_estimated == 0 and metrics.lost_unknown > metrics.lost_not_estimated:
             error = self._sampling.error_of_none
         return replace(metrics, sampled=self.stored_events(), lost_estimated_error=error)
-
-    def _is_alive(self, horizons: I64) -> Any:
-        log = self.join.log
-        return (log.ts >= horizons[log.stream]) & (log.keys[:, 0] >= 0)
 
     # ---- work
 
@@ -195,14 +185,14 @@ class LongerSample:
         kept = np.flatnonzero(chosen)
         kept = kept[events.ts[kept] >= self.join.stored_from[events.stream[kept]]]
         if len(at) == 0:
-            number = self._append(place, kept, np.ones(len(kept), bool))
+            number = self._events.append(place, kept, np.ones(len(kept), bool))
             self.join.store(number)
         else:
             flags = np.zeros(len(events.ts), np.uint8)
             flags[at], flags[kept] = _LOOKS, _IS_KEPT
             taken = np.flatnonzero(flags)
             is_kept = flags[taken] == _IS_KEPT
-            number = self._append(place, taken, is_kept)
+            number = self._events.append(place, taken, is_kept)
             probe = np.full(len(taken), NONE)
             probe[np.searchsorted(taken, at)] = np.arange(len(at))
             found = self.join.store_and_probe(
@@ -220,7 +210,7 @@ class LongerSample:
         """The places of the events that look for results in the sample, and what they see."""
         late, self._late = self._late, []
         if not late:
-            none = np.empty((0, len(self._rows)), np.int64)
+            none = np.empty((0, len(self._lengths)), np.int64)
             return none[:, 0], Probes(none[:, 0], none, none)
         number = np.concatenate([step.event for step in late])
         at = np.searchsorted(np.flatnonzero(is_event), number - begin)
@@ -238,50 +228,6 @@ class LongerSample:
         total = self._engine.counters
         total.lost_estimated += self._sampling.weight(results)
         total.lost_estimated_variance += self._sampling.variance(squares)
-
-    def _append(self, place: Any, taken: I64, kept: Any) -> I64:
-        """Copy the `taken` ones of the events at `place`; return their numbers in the sample.
-
-        Of those that are `kept` also the columns that a snapshot needs.
-        """
-        engine, join = self._engine, self.join
-        if not join.log.has_room(len(taken)):
-            self._trim()
-        at = place.start + taken if isinstance(place, slice) else place[taken]
-        known = engine.log.records()
-        stream = engine.log.stream[at]
-        first, end = join.append(
-            {
-                "ts": engine.log.ts[at],
-                "stream": stream,
-                "keys": list(engine.log.keys[at].T),
-                "delay": np.zeros(len(at), np.int64),
-                "ints": known.ints[:, at],
-                "floats": known.floats[:, at],
-                "vectors": known.vectors[at],
-            }
-        )
-        for s, rows in enumerate(self._rows):
-            own = at[kept & (stream == s)]
-            if len(own):
-                rows.append(engine.rows[s].take(engine.log.row[own], self._columns[s]))
-        return np.arange(first, end)
-
-    def _trim(self) -> None:
-        """Forget what is out of reach, if it is much."""
-        log = self.join.log
-        alive = self._is_alive(self.join.stored_from)
-        dead = int(np.argmax(alive)) if alive.any() else log.size
-        if 2 * dead < log.size:
-            return
-        log.trim(log.base + dead)
-        for s, rows in enumerate(self._rows):  # the last rows are those of the events in the log
-            rows.forget(rows.end - int(np.count_nonzero(self._has_row(s))))
-
-    def _has_row(self, stream: int) -> Any:
-        """Which events of the log are of this stream, and not there to look only."""
-        log = self.join.log
-        return (log.stream == stream) & (log.keys[:, 0] >= 0)
 
     # ---- keys
 
@@ -305,17 +251,8 @@ class LongerSample:
         }
 
     def saved_events(self) -> bytes:
-        """The events of the sample, with the columns that keys and numbers come from."""
-        log = self.join.log
-        alive = self._is_alive(self._horizons())
-        tables = []
-        for s, rows in enumerate(self._rows):
-            own = alive[self._has_row(s)]
-            tables.append(rows.take(rows.end - len(own) + np.flatnonzero(own)))
-        stream = log.stream[alive].astype(np.uint8)
-        return chunk_bytes(
-            Chunk(stream, np.zeros(len(stream), np.int64), log.delay[alive], tuple(tables))
-        )
+        """The events of the sample."""
+        return self._events.saved(self._horizons())
 
     def resume(self, state: dict[str, Any] | None, events: bytes = b"") -> None:
         """Go on from `state` and what `saved_events` returned.
@@ -331,21 +268,4 @@ class LongerSample:
         self._reach = state["reach"]
         self._held = np.array(state["horizons"], np.int64)
         self.join.forget_before(self._held)
-        chunk = chunk_from(events)
-        raw = engine.intake.restored([table.combine_chunks() for table in chunk.tables])
-        engine.reserve_codes(engine.intake.codes.size)
-        places = np.argsort(np.argsort(chunk.stream, kind="stable"), kind="stable")
-        first, end = self.join.append(
-            {
-                "ts": raw.ts[places],
-                "stream": chunk.stream,
-                "keys": [codes[places] for codes in raw.code],
-                "delay": chunk.delay,
-                "ints": raw.ints[:, places],
-                "floats": raw.floats[:, places],
-                "vectors": raw.vectors[places],
-            }
-        )
-        for rows, table in zip(self._rows, chunk.tables, strict=True):
-            rows.append(table)
-        self.join.store(np.arange(first, end))
+        self.join.store(self._events.put_back(events))

@@ -85,9 +85,10 @@ class _Hashed:
         Numbers in a row have hashes in a row after one round; three leave nothing of it.
         """
         state = np.full(len(values[0]), self._seed)
-        for _ in range(_ROUNDS):
-            for value in values:
-                mix(state, value)
+        with np.errstate(over="ignore"):  # wrapping around is what hashes do
+            for _ in range(_ROUNDS):
+                for value in values:
+                    mix(state, value)
         chosen: Flags = state >> np.uint64(64 - _BITS) < self._below
         return chosen
 
