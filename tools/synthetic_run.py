@@ -88,6 +88,7 @@ class _Join:
             "behind": 0,
             "rejected": {"bad_time": 2 * (batch // 50), "null_key": 0},
             "shards": 2, "produced": self._produced, "lost": self._lost, "lost_unknown": 0,
+            "lost_estimated": 0, "lost_estimated_error": 0.0, "lost_not_estimated": 0, "sampled": 0,
             "slack": slack, "max_delay": 16_400, "max_lateness": 9_100,
             "stored": round(RATE * 10 * (1 + 0.02 * rng.gauss(0, 1))), "copies": 0,
             "state_bytes": round(4.1e6 + 900 * self._slack), "restored": 0, "refused_commands": 0,

@@ -28,7 +28,7 @@ def test_a_join_in_words(tmp_path):
         "a hash table by key (k)",
         "4 shards: a, b by k.",
         "At least 0.9 of the true results over any 1 minute",
-        "kept beyond their window for the largest lateness so far",
+        "kept beyond their window for as long as all but a few late events need",
         "Late results are emitted too, marked in the column late.",
         "May change: goal, late, retention, shed, strict",
         "Must not: on, where, select, bounds, slide",

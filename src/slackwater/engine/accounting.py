@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ class Counters:
     missed: float = 0.0  # results left out by load shedding, estimated
     missed_variance: float = 0.0
     lost_variance: float = 0.0
+    lost_estimated: float = 0.0  # results beyond retention
+    lost_estimated_variance: float = 0.0
+    lost_not_estimated: int = 0  # events
 
     @classmethod
     def zero(cls, m: int) -> Counters:
@@ -46,8 +50,11 @@ def add(totals: list[int], more: Sequence[int] | I64) -> None:
     totals[:] = [total + int(n) for total, n in zip(totals, more, strict=True)]
 
 
-def count_results(total: Counters, streams: I64, made: Made, late: Late) -> None:
-    """Count a step of a join: events of `streams`, the results they made, those that were late."""
+def count_results(total: Counters, streams: I64, made: Made, late: Late) -> int:
+    """Count a step of a join: events of `streams`, the results they made, those that were late.
+
+    Returns how many of the late ones lost more than is known.
+    """
     m = len(total.in_order)
     kept = (late.fate & fates.LATE_KEPT) > 0
     behind = np.bincount(streams[late.position], minlength=m)
@@ -55,10 +62,12 @@ def count_results(total: Counters, streams: I64, made: Made, late: Late) -> None
     add(total.in_order, np.bincount(streams, minlength=m) - behind)
     add(total.late_kept, behind_kept)
     add(total.late_dropped, behind - behind_kept)
-    total.lost_unknown += int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
+    unknown = int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
+    total.lost_unknown += unknown
     total.max_lateness = max(total.max_lateness, int(late.by.max(initial=0)))
     total.produced += int(made.n.sum())
     total.lost += int(late.lost.sum())
+    return unknown
 
 
 def shard_metrics(engine: AnyEngine) -> Metrics:
@@ -69,6 +78,9 @@ def shard_metrics(engine: AnyEngine) -> Metrics:
         produced=total.produced,
         lost=total.lost,
         lost_unknown=total.lost_unknown,
+        lost_estimated=round(total.lost_estimated),
+        lost_estimated_error=2.0 * math.sqrt(total.lost_estimated_variance),
+        lost_not_estimated=total.lost_not_estimated,
         slack=engine.reorder.slack,
         max_delay=engine.reorder.max_delay,
         max_lateness=total.max_lateness,

@@ -164,6 +164,10 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
     def state(self) -> dict[str, Any]:
         """The state of stage, operator and controller without the events, as plain data."""
 
+    def attachments(self) -> list[bytes]:
+        """What else a snapshot has; `resume` gets it back as `attachments` of the header."""
+        return []
+
     @abstractmethod
     def resume(self, header: dict[str, Any], at: dict[int, I64]) -> None:
         """Continue from the `header` of a snapshot; `at` has the events by their locations."""
@@ -272,14 +276,19 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
     def _forget_codes(self) -> None:
         """Drop keys that no kept event has, when they are the majority."""
         live = np.zeros(self.intake.codes.size, bool)
-        used = self.log.keys
-        has_code = used >= 0  # not of ticks and shed events
-        live[used[has_code]] = True
+        for used in self._used_codes():
+            live[used[used >= 0]] = True  # not of ticks and shed events
         if 2 * int(live.sum()) > len(live):
             return
         renamed = self.intake.codes.keep(live)
-        used[has_code] = renamed[used[has_code]]
+        for used in self._used_codes():
+            has_code = used >= 0
+            used[has_code] = renamed[used[has_code]]
         self._rename_codes(renamed)
+
+    def _used_codes(self) -> list[I64]:
+        """The key codes of all events that are kept, as views."""
+        return [self.log.keys]
 
 
 def _whole(pieces: Iterator[Output]) -> Output:

@@ -96,9 +96,13 @@ class Intake:
             return list(schema.names)
         name, projection = self._query.names[stream], self._projection
         selected = [] if projection is None else projection.read(name)
+        return list(dict.fromkeys([*self.read_columns(stream), *selected]))
+
+    def read_columns(self, stream: int) -> list[str]:
+        """Columns of `stream` from which times, keys and numbers come."""
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
         numbers = self._numbers.read(stream)
-        return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers, *selected]))
+        return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers]))
 
     def take_in(self, batch: Batch, log: Log, first_rows: Sequence[int]) -> Rejected:
         """Append the good rows and the ticks of a checked `batch` to `log`; return the rejects.

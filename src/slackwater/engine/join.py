@@ -19,6 +19,7 @@ from slackwater.engine import join_state
 from slackwater.engine.accounting import count_results
 from slackwater.engine.base import ShardEngine
 from slackwater.engine.chart_part import with_join_facts
+from slackwater.engine.longer_sample import LongerSample, has_sample
 from slackwater.engine.output import Output, Shape, parts_of
 from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import (
@@ -36,11 +37,12 @@ from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels.records import BEFORE, I32, I64, U8, Released, Results
 from slackwater.metrics.charts import ChartPart
-from slackwater.metrics.counters import SheddingMetrics
+from slackwater.metrics.counters import Metrics, SheddingMetrics
 from slackwater.query.goals import Goal, Recall
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
 from slackwater.stats.retention import Retention
+from slackwater.stats.sampling import DEFAULT_SAMPLING, Sampling
 
 _NOTHING = np.empty(0, np.int64)
 _RETENTION_EVERY = "1 second"
@@ -71,6 +73,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         which silence (in units) the join stops waiting for a stream.
     limits
         Sizes of arrays; they do not change results.
+    sampling
+        How much is kept longer, to estimate what is lost beyond retention.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         common_clock: bool = False,
         idle_after: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         given = [check_schema(schemas, name) for name in query.names]
         conditions = compile_conditions(query, given)
@@ -100,6 +105,9 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
         self._measure_lateness()
+        self.sample = (
+            LongerSample(query, conditions, self, sampling, limits) if has_sample(query) else None
+        )
 
     def _stage(self, common_clock: bool, idle_after: int | None) -> ReorderStage:
         """The way of reordering that the query asks for."""
@@ -169,6 +177,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         return int(np.count_nonzero(kept))
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
+        first = begin
         while begin < end:
             self._set_boundary()
             step = self.reorder.run(begin, end)
@@ -182,6 +191,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
             begin = self._reached = step.reached
             if step.at_boundary:
                 self._at_boundary()
+        if self.sample is not None:
+            self.sample.take(first, end)
 
     def _flush(self, piece: int | None) -> Iterator[Output]:
         if self.shedder is not None:
@@ -193,9 +204,22 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
     def reserve_codes(self, size: int) -> None:
         """Have windows for so many key codes."""
         self.join.reserve_codes(size)
+        if self.sample is not None:
+            self.sample.reserve_codes(size)
 
     def _rename_codes(self, renamed: I32) -> None:
         self.join.rename_codes(renamed)
+        if self.sample is not None:
+            self.sample.rename_codes(renamed)
+
+    def _used_codes(self) -> list[I64]:
+        return (
+            [self.log.keys] if self.sample is None else [self.log.keys, self.sample.join.log.keys]
+        )
+
+    def attachments(self) -> list[bytes]:
+        """The events of the sample."""
+        return [] if self.sample is None else [self.sample.saved_events()]
 
     def _oldest(self) -> int:
         alive = self.log.ts >= self.join.horizon  # what is stored is not older
@@ -232,7 +256,10 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
             self._shed()
         if for_retention is not None and self.reorder.top >= for_retention:
             assert self.retention is not None
-            self.join.set_retention(self.retention.next_length(self.reorder.slack))
+            length = self.retention.next_length(self.reorder.slack)
+            self.join.set_retention(length)
+            if self.sample is not None:
+                self.sample.set_reach(length, self.retention.rate)
 
     def _shed(self) -> None:
         """End an interval of the shedder: let it decide what to leave out."""
@@ -305,7 +332,11 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 self._materialise(part, out)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
-        count_results(self.counters, out.stream, made, late)
+        unknown = count_results(self.counters, out.stream, made, late)
+        if self.sample is None:
+            self.counters.lost_not_estimated += unknown
+        elif unknown > 0:
+            self.sample.note_late(out, late)
         if self.retention is not None:
             self.retention.join(len(out.event), int(made.n.sum()), late)
         if self.shedder is not None:
@@ -322,6 +353,11 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 (late.position, late.lost),
             )
         self._output.step(self.log, out, made, late)
+
+    def metrics(self) -> Metrics:
+        """Counters since the start, with what was estimated."""
+        counted = super().metrics()
+        return counted if self.sample is None else self.sample.with_estimate(counted)
 
     def shedding_metrics(self) -> SheddingMetrics | None:
         """Figures of load shedding, if there is a shedder."""

@@ -46,6 +46,7 @@ def plain_state(engine: JoinEngine) -> dict[str, Any]:
         "controller": engine.controller.state(),
         "retention": None if engine.retention is None else engine.retention.state(),
         "shedder": None if shedder is None else shedder.state(),
+        "sample": None if engine.sample is None else engine.sample.state(),
     }
 
 
@@ -77,6 +78,8 @@ def resume(engine: JoinEngine, header: dict[str, Any], at: dict[int, I64]) -> No
             engine.controller.resume(header["controller"])
     if engine.retention is not None and header["retention"] is not None:
         engine.retention.resume(header["retention"])
+    if engine.sample is not None:
+        engine.sample.resume(header["sample"], *header["attachments"])
     if engine.shedder is not None and engine.shedder.fits(header["shedder"]):
         engine.shedder.resume(header["shedder"])
         engine.join.set_orders(engine.shedder.orders)

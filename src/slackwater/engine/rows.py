@@ -77,9 +77,12 @@ class Rows:
         sizes = np.concatenate([self._sizes[first] for first in self._firsts])
         return sizes[numbers - self._firsts[0]]
 
-    def take(self, numbers: I64) -> pa.Table:
-        """The rows with these numbers, in this order."""
+    def take(self, numbers: I64, columns: list[str] | None = None) -> pa.Table:
+        """The rows with these numbers, in this order; of some columns, or of all."""
+        tables = self._tables or [self.schema.empty_table()]
+        if columns is not None:
+            tables = [table.select(columns) for table in tables]
         if not self._tables:
-            return self.schema.empty_table()
+            return tables[0]
         places = pa.array(numbers - self._firsts[0])
-        return pc.take(pa.concat_tables(self._tables), places, boundscheck=False)
+        return pc.take(pa.concat_tables(tables), places, boundscheck=False)

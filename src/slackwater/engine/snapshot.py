@@ -86,6 +86,7 @@ class Archive(Generic[AnEngine]):
         parts = [
             json.dumps(header, sort_keys=True).encode(),
             packed_table(pa.table({"location": locations})),
+            *engine.attachments(),
         ]
         return Saved(framed(parts), new, sorted(before - names))
 
@@ -159,8 +160,8 @@ def restore_archive(
     header: bytes, chunk: Callable[[str], Chunk], engine: AnEngine
 ) -> Archive[AnEngine]:
     """Put the state of `header` into a new `engine`; `chunk` finds chunks by name."""
-    first, locations = sections(header, 2)
-    state = json.loads(first)
+    first, locations, *attachments = sections(header, 2)
+    state = json.loads(first) | {"attachments": attachments}
     check_same(state["query"], fingerprint(engine.query, engine.schemas))
     location = unpacked_table(locations).column("location").to_numpy()
     chunks = [chunk(name) for name, _, _ in state["chunks"]]

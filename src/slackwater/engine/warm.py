@@ -20,6 +20,7 @@ from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restored
 from slackwater.engine.window import WindowEngine
 from slackwater.events.hashing import hash_rows
+from slackwater.joins.sampled_join import compiled_probe
 from slackwater.kernels import hashing as kernels
 from slackwater.query.aggregate import aggregate
 from slackwater.query.functions import count, stddev
@@ -101,6 +102,8 @@ def _join_all(queries: Sequence[JoinQuery]) -> None:
 
 def _joins() -> None:
     _join_all(_queries())
+    for has_condition in (False, True):
+        compiled_probe(has_condition)  # only late events beyond retention need it
     _hashing(pa.table(_ROWS))
     novelty = Novelty()
     for _ in range(30):

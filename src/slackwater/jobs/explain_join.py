@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from slackwater.jobs.query_text import equal_keys, length_text, listed, retention_text
+from slackwater.jobs.query_text import equal_keys, length_text, listed
 from slackwater.query.join import JoinQuery
 from slackwater.query.shedding import Harvest
 from slackwater.query.stream import Stream
@@ -96,9 +96,11 @@ class JoinText:
 
     def state(self) -> str:
         """Describe which events are kept, and for how long."""
+        chosen = self.query.retention
+        kept = "as long as all but a few late events need" if chosen is None else str(chosen)
         return (
             "Events that K holds back, and those in the windows; they are kept beyond their window "
-            f"for {retention_text(self.query)} (retention)."
+            f"for {kept} (retention)."
         )
 
     def late_rows(self) -> list[str]:

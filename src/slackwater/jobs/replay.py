@@ -106,6 +106,8 @@ def _(
     if run.metrics.lost_unknown:
         unknown = Measurement("events of unknown loss", run.metrics.lost_unknown, "events")
         measured.append(unknown)
+        estimate = Measurement("results lost, estimated", run.metrics.lost_estimated, "results")
+        measured.append(estimate)
     return measured, EMBEDDED
 
 

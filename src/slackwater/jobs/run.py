@@ -120,6 +120,7 @@ def summary(watch: QueryWatch) -> list[Measurement]:
         Measurement("results lost", metrics.lost, "results"),
         Measurement("late events", metrics.late_kept + metrics.late_dropped, "events"),
         Measurement("events of unknown loss", metrics.lost_unknown, "events"),
+        Measurement("results lost, estimated", metrics.lost_estimated, "results"),
         Measurement("rejected rows", sum(metrics.rejected.values()), "rows"),
         Measurement("events waiting", metrics.buffered, "events"),
         Measurement("K", metrics.slack, watch.unit),

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from slackwater.errors import DataError
 from slackwater.events.batch import is_set
+from slackwater.events.hashing import U64, hash_rows
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.kernels import keys as kernels
 from slackwater.kernels.records import I32, I64, NONE
@@ -33,7 +34,10 @@ _NAN = np.array([np.nan]).view(np.int64)[0]
 
 
 class KeyCodes:
-    """Codes of all keys of a query; `first` is the first code that may be used."""
+    """Codes of all keys of a query; `first` is the first code that may be used.
+
+    Codes depend on the order in which values come; `hashes`, kept on request, do not.
+    """
 
     def __init__(
         self, keys: Sequence[KeyTypes], first: int, limits: Limits = DEFAULT_LIMITS
@@ -41,6 +45,16 @@ class KeyCodes:
         self.size = first
         self._first = first
         self._keys = [_Key(types, limits.smallest_table) for types in keys]
+        self._hashes: _Hashes | None = None
+
+    def keep_hashes(self) -> None:
+        """Have a hash of the value of each code from here on; there are no codes yet."""
+        self._hashes = _Hashes()
+
+    def hashes(self, codes: I64) -> U64:
+        """The hashes of the values of these codes."""
+        assert self._hashes is not None
+        return self._hashes.value[codes]
 
     def encode(self, key: int, columns: Sequence[pa.Array], n: int) -> I32:
         """Codes of `n` values of `key`, given the key columns of a stream's rows."""
@@ -48,6 +62,8 @@ class KeyCodes:
         codes, self.size = self._keys[key].table.encode(packed, self.size)
         if not valid.all():
             codes[~valid] = NONE
+        if self._hashes is not None:
+            self._hashes.learn(codes, columns, self._keys[key].hashed_as, self.size)
         return codes
 
     def keep(self, live: NDArray[np.bool_]) -> I32:
@@ -57,16 +73,56 @@ class KeyCodes:
         renamed = np.where(live, np.cumsum(live) - 1, NONE).astype(np.int32)
         for key in self._keys:
             key.keep(renamed)
+        if self._hashes is not None:
+            self._hashes.keep(live)
         self.size = int(live.sum())
         return renamed
+
+
+class _Hashes:
+    """A hash of the value of each code, the same in every process."""
+
+    def __init__(self) -> None:
+        self.value: U64 = np.zeros(0, np.uint64)
+        self._is_known = np.zeros(0, bool)
+
+    def learn(
+        self, codes: I32, columns: Sequence[pa.Array], types: Sequence[pa.DataType], size: int
+    ) -> None:
+        """Hash the values of the codes that are new; there are `size` codes by now.
+
+        A null has no code, but its place in the table has one: only rows with values count.
+        """
+        more = size - len(self.value)
+        if more > 0:
+            self.value = np.append(self.value, np.zeros(more, np.uint64))
+            self._is_known = np.append(self._is_known, np.zeros(more, bool))
+        rows = np.flatnonzero(codes != NONE)
+        rows = rows[~self._is_known[codes[rows]]]
+        if len(rows) == 0 or not columns:
+            return
+        new, first = np.unique(codes[rows], return_index=True)
+        places = pa.array(rows[first])
+        values = [_plain(c.take(places)).cast(t) for c, t in zip(columns, types, strict=True)]
+        self.value[new] = hash_rows(values)
+        self._is_known[new] = True
+
+    def keep(self, live: NDArray[np.bool_]) -> None:
+        """Forget the codes that are not `live`."""
+        self.value, self._is_known = self.value[live], self._is_known[live]
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 class _Key:
     """One key: its columns are packed into one 64-bit value, which has a code."""
 
     def __init__(self, types: KeyTypes, smallest: int) -> None:
-        by_column = zip(*types.values(), strict=True)
-        self._columns = [_family(list(column)).coder(smallest) for column in by_column]
+        families = [_family(list(column)) for column in zip(*types.values(), strict=True)]
+        self._columns = [family.coder(smallest) for family in families]
+        self.hashed_as = [family.hashed_as for family in families]
         # codes of all columns but the last
         self._pairs = [_Ints(smallest) for _ in self._columns[2:]]
         self.table = _Table(smallest)

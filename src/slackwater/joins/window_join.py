@@ -85,7 +85,7 @@ class WindowJoin:
             runs=_on_cache_line((64, window_kernels.RUN_LENGTH), np.int32),
             entry=_on_cache_line((limits.smallest_store, 2), np.int64),
         )
-        self._scratch = Scratch(
+        self.scratch = Scratch(
             state=np.zeros(2, np.int64),
             cursor=np.zeros(m, np.int64),
             stop=np.zeros(m, np.int64),
@@ -185,7 +185,7 @@ class WindowJoin:
         while reason != kernels.DONE:
             at, reason = self._run(at, released, behind, clocks, records)
             if reason == kernels.NO_ROOM:
-                self._grow()
+                self.grow()
             elif ctl[clock.N_RESULTS] > 0:
                 yield _first(ctl[clock.N_RESULTS], self._results)
                 ctl[clock.N_RESULTS] = 0
@@ -203,7 +203,7 @@ class WindowJoin:
         try:
             at, reason = self._kernel(
                 at, released, behind, clocks, self._conditions.scan, self.frame, self.plan,
-                self.store, self._scratch, records, self._results, self._made, self._late,
+                self.store, self.scratch, records, self._results, self._made, self._late,
                 self._shed, None if self._index is None else self._index.arrays, self._sampled,
                 self.lateness,
             )  # fmt: skip
@@ -240,7 +240,7 @@ class WindowJoin:
         while at < len(kept):
             at = kernels.put_back(at, kept, self.frame, self.plan, self.store, self._log.records())
             if at < len(kept):
-                self._grow()
+                self.grow()
 
     @property
     def horizon(self) -> int:
@@ -275,7 +275,7 @@ class WindowJoin:
             runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
         self.store = self.store._replace(runs=runs)
 
-    def _grow(self) -> None:
+    def grow(self) -> None:
         """More space for runs: forget what can be forgotten, then have twice what is needed.
 
         Compact runs take at most four times their entries (a single one gets a block of four), and

@@ -87,7 +87,7 @@ AHEAD = 32  # events whose memory is fetched together
 
 
 @part
-def _reserve_all(event, s, frame, plan, store, arrivals):
+def reserve_all(event, s, frame, plan, store, arrivals):
     """Room for `event` in each of its runs; False if the store must grow first."""
     low = NEVER  # computed when first needed: most inserts need no new room
     for column in range(plan.n_keys[s] + 1):
@@ -109,7 +109,8 @@ def _reserve_all(event, s, frame, plan, store, arrivals):
 
 
 @part
-def _store(event, s, frame, plan, store, arrivals):
+def store_event(event, s, frame, plan, store, arrivals):
+    """Put `event` into each of its runs; `reserve_all` made room."""
     t = arrivals.event[event - arrivals.base, TS]
     for column in range(plan.n_keys[s]):
         code = arrivals.event[event - arrivals.base, KEY + column]
@@ -172,7 +173,7 @@ def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
             late.fate[n] += LOSS_ESTIMATED
     ctl[N_LATE] = n + 1
     if ctl[AT_ARRIVAL] == 0 and t >= horizon(s, frame, store, plan.width):
-        _store(event, s, frame, plan, store, arrivals)
+        store_event(event, s, frame, plan, store, arrivals)
 
 
 @part
@@ -190,7 +191,7 @@ def _probe_one_partner(event, s, frame, plan, store, arrivals, lateness):
 
 
 @rare
-def _probe_in_general(event, s, scan, frame, plan, store, scratch, arrivals, results, lateness):
+def probe_in_general(event, s, scan, frame, plan, store, scratch, arrivals, results, lateness):
     """Note the lateness of what an arrival completes, in any kind of join."""
     if frame.ctl[HAS_WHERE] == 1:
         walk(
@@ -219,16 +220,16 @@ def _store_until(
             s = arrivals.event[place, STREAM]
             t = arrivals.event[place, TS]
             if t >= horizon(s, frame, store, plan.width):
-                if not _reserve_all(event, s, frame, plan, store, arrivals):
+                if not reserve_all(event, s, frame, plan, store, arrivals):
                     return False
-                _store(event, s, frame, plan, store, arrivals)
+                store_event(event, s, frame, plan, store, arrivals)
             if is_probed(behind[event - first], lateness) and can_join(t, s, frame):
                 begin_probe(t, behind[event - first], clocks[event - first], lateness)
                 ctl[UNTIL] = t + behind[event - first]
                 if plan.shared == 1 and plan.width == 2 and ctl[GRID_SHIFT] == 0:
                     _probe_one_partner(event, s, frame, plan, store, arrivals, lateness)
                 else:
-                    _probe_in_general(
+                    probe_in_general(
                         event, s, scan, frame, plan, store, scratch, arrivals, results, lateness
                     )
         ctl[NEXT] = event + 1
@@ -354,7 +355,7 @@ def _in_general(
         by_walk = has_where or ctl[LATE] == 2 or (ctl[WINDOW_END] == 1 and emit)
     probe = probe and can_join(t, s, frame)
     if ctl[WALKING] == 0 and not at_arrival:
-        if not _reserve_all(event, s, frame, plan, store, arrivals):
+        if not reserve_all(event, s, frame, plan, store, arrivals):
             return NO_ROOM
     ctl[TIME] = max(ctl[TIME], clock)
     ctl[UNTIL] = ctl[TIME]
@@ -390,7 +391,7 @@ def _in_general(
     if is_late:
         _finish_late(event, s, frame, plan, store, arrivals, late, shed)
     elif not at_arrival:
-        _store(event, s, frame, plan, store, arrivals)
+        store_event(event, s, frame, plan, store, arrivals)
     return DONE
 
 
@@ -474,7 +475,7 @@ def put_back(at, events, frame, plan, store, arrivals):
     """Store `events` from position `at`, after a restart; return where room ran out, or the end."""
     for i in range(at, events.shape[0]):
         s = arrivals.event[events[i] - arrivals.base, STREAM]
-        if not _reserve_all(events[i], s, frame, plan, store, arrivals):
+        if not reserve_all(events[i], s, frame, plan, store, arrivals):
             return i
-        _store(events[i], s, frame, plan, store, arrivals)
+        store_event(events[i], s, frame, plan, store, arrivals)
     return events.shape[0]

@@ -69,17 +69,23 @@ class Metrics:
     """Counters since the start; times in the query's unit.
 
     `lost` counts the results that were lost with late events; for `lost_unknown` late events it is
-    only a lower bound, because retention did not cover their lateness.
+    only a lower bound, because retention did not cover their lateness. What is missing there is
+    `lost_estimated`, from a sample that is kept longer; `lost_not_estimated` of these events are
+    later than that too, or there is no sample.
     """
 
     streams: dict[str, StreamMetrics] = field(default_factory=dict)
     produced: int = 0
     lost: int = 0
     lost_unknown: int = 0
+    lost_estimated: int = 0
+    lost_estimated_error: float = 0.0  # two standard errors of it
+    lost_not_estimated: int = 0
     slack: int = 0
     max_delay: int = 0
     max_lateness: int = 0
     stored: int = 0
+    sampled: int = 0
     shedding: SheddingMetrics | None = None  # None: nothing may be shed
 
     @property

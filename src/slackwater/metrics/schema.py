@@ -133,14 +133,24 @@ METRICS = (
     Metric("lost_unknown", "query", "sum", "events", "lost_unknown_total",
            "Late events for which `lost` is only a lower bound: events were not kept long enough "
            "to count (`retention`)."),
+    Metric("lost_estimated", "query", "sum", "results", "results_lost_estimated",
+           "Results lost with those events beyond what `lost` counts, estimated from a sample of "
+           "the events that is kept longer; right on average."),
+    Metric("lost_estimated_error", "query", "norm", "results", "results_lost_estimated_error",
+           "Two standard errors of `lost_estimated`. While the sample has found nothing, 3 divided "
+           "by the share of it: with 95 % confidence, that much was not found."),
+    Metric("lost_not_estimated", "query", "sum", "events", "lost_not_estimated_total",
+           "Events of `lost_unknown` that are later than the sample reaches too, or for which "
+           "there is no sample: what they lost beyond `lost` is in no metric."),
     Metric("missed", "query", "sum", "results", "results_missed",
            "Results that load shedding skipped, estimated from a sample."),
     Metric("missed_error", "query", "norm", "results", "results_missed_error",
            "Two standard errors of `missed`."),
-    Metric("recall", "query", Share("produced", ("produced", "lost", "missed")), "share",
+    Metric("recall", "query",
+           Share("produced", ("produced", "lost", "lost_estimated", "missed")), "share",
            "recall_ratio",
            "Recall since the first start: the share of true results that were in time. Too high "
-           "if `lost_unknown` is not 0; null before the first result, and for windows and "
+           "if `lost_not_estimated` is not 0; null before the first result, and for windows and "
            "aggregates."),
     Metric("target", "query", "known", "share", "recall_target_ratio",
            "Present recall target; null if the goal is another."),
@@ -154,6 +164,8 @@ METRICS = (
     # ---- resources
     Metric("stored", "query", "sum", "events", "stored",
            "Events in the windows."),
+    Metric("sampled", "query", "sum", "events", "sampled",
+           "Events in the sample that is kept longer; see `lost_estimated`."),
     Metric("state_bytes", "query", "sum", "bytes", "state_bytes",
            "Size of the state; 0 where nothing is saved."),
     Metric("copies", "query", "sum", "events", "copies_total",

@@ -179,7 +179,7 @@ class JoinQuery(Query):
 
     @property
     def retained(self) -> int | None:
-        """How long events are kept beyond their window; None: as long as the largest lateness."""
+        """How long events are kept beyond their window; None: the engine decides."""
         return None if self.retention is None else to_units(self.retention, self.unit, "retention")
 
     @property
@@ -342,8 +342,9 @@ def join(
     late_probe
         ``"window-end"``: a late event still joins partners at the join's own time (Thesis 4.2).
     retention
-        How long events are kept beyond their window so that losses are counted exactly. None: as
-        long as the largest lateness observed. Longer costs memory.
+        How long events are kept beyond their window so that losses are counted exactly. Longer
+        costs memory. None: so long that next to nothing is lost beyond it; the rest is estimated
+        from a sample that is kept longer (``lost_estimated``).
     unit
         The time unit inside: ``"ms"`` or ``"us"``.
     strict

@@ -75,8 +75,12 @@ class Retention:
         beyond = np.cumsum(self._loss[::-1])[::-1]  # with an event in this bucket or later
         needed = np.flatnonzero(beyond > self._tail * (self._true + float(beyond[0])))
         length = int(_HEADROOM * _EDGES[needed[-1]]) if len(needed) else 0
-        rate = self._events / (self._intervals * self.every)
-        return min(max(slack, length), int(_MOST / max(rate, 1e-9)))
+        return min(max(slack, length), int(_MOST / max(self.rate, 1e-9)))
+
+    @property
+    def rate(self) -> float:
+        """Events per unit of time, of late."""
+        return self._events / max(self._intervals * self.every, 1e-9)
 
     # ---- for a snapshot
 
