@@ -69,7 +69,7 @@ class Adaptive:
     start = 0
 
     def __init__(self, query: JoinQuery, goal: Recall | InputQuantile | Latency) -> None:
-        self.every = to_units(goal.every, query.unit, "every")
+        self.every = goal.interval(query.unit)
         self._granularity = to_units(goal.granularity, query.unit, "granularity")
 
     def state(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from slackwater.query.fingerprint import MAY_CHANGE
 from slackwater.query.goals import Goal, InputQuantile, Latency, MaxSlack, Recall, Slack
 from slackwater.query.join import JoinQuery
 from slackwater.query.stream import Stream
-from slackwater.query.units import to_units
+from slackwater.query.units import TimeUnit, to_units
 from slackwater.query.window import WindowQuery
 from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.spark.partitioning import Partitioning
@@ -81,7 +81,7 @@ def explain(job: JobFile, rate: str | None = None, delay: str | None = None) -> 
         ("Condition", text.condition()),
         ("Windows and indexes", text.indexes()),
         ("Shards", _shards(query, text, partitioning)),
-        ("Goal", [_slack_policy(query.goal), *text.goal_details()]),
+        ("Goal", [_slack_policy(query.goal, query.unit), *text.goal_details()]),
         ("What is kept", [text.state(), *_sizes(estimate)]),
         ("Late and bad rows", [*text.late_rows(), *_bad_rows(job, text)]),
         ("Over a restart", _restart(job)),
@@ -161,14 +161,15 @@ def _shards(query: AnyQuery, text: QueryText, partitioning: Partitioning) -> lis
     return sentences + text.sharding()
 
 
-def _slack_policy(goal: Goal) -> str:
+def _slack_policy(goal: Goal, unit: TimeUnit) -> str:
     """Describe what sets K."""
     match goal:
         case Recall():
+            every = goal.every or f"{goal.interval(unit)} {unit}"
             return (
                 f"At least {goal.target:.6g} of the true results over any {goal.over}, in "
                 f"{goal.confidence:.0%} of the measurements. K is set by the controller "
-                f"{goal.model!r}, each {goal.every} of event time, in steps of {goal.granularity}."
+                f"{goal.model!r}, each {every} of event time."
             )
         case Slack():
             return f"K is {goal.length}, fixed, whatever the delays are."

@@ -28,6 +28,8 @@ from slackwater.query.window_goals import ErrorBound
 from slackwater.query.windows import Tuples
 from slackwater.testing.oracle import Exact, exact
 
+_EVERY = "1 second"  # recall is measured each second
+
 EXAMPLES = 3  # rows that are shown of each fault
 STEPS = ("reading the streams", "computing the truth", "reading the output", "comparing")
 
@@ -172,7 +174,7 @@ def _recalls(
     ts = columns.named(RESULT_TS)
     if ts is None or not isinstance(goal, Recall):
         return lines
-    p, step = (to_units(length, query.unit, "over") for length in (goal.over, goal.every))
+    p, step = to_units(goal.over, query.unit, "over"), to_units(_EVERY, query.unit)
     recalls = compared.series(ts, query.unit, exact.begin, exact.end, p, step)
     if len(recalls) == 0:  # the recording is shorter than the period
         return lines

@@ -1,13 +1,42 @@
 """What many rules for K would have lost, and the slacks that they choose next.
 
-See `controllers.lateness`. Histograms have the buckets of `kernels.histogram`.
+See `controllers.lateness`. Histograms have the buckets of `kernels.histogram`. Of M memories and L
+levels there are M·L *slacks*, each the base of two rules: rule ``2 q`` reacts, rule ``2 q + 1``
+holds. A rule that reacts adds slack while lateness grows fast, or while its running period has used
+up much of what it may lose; one that holds takes the slack as it is.
 """
 
 from __future__ import annotations
 
+from math import exp, log
+from typing import NamedTuple
+
 from slackwater.kernels.jit import kernel, part
+from slackwater.kernels.records import F64
+
+REACTIONS = 2  # rules of a slack
 
 _GONE = 1e-3  # results: what has decayed to less is forgotten, so that histograms stay sparse
+_LEAP = 1.2  # slack that grew by more than this in an interval is taken to grow so again,
+_MOST_LEAP = 2.0  # but by no more than this
+CALM = 0.4  # share of a period's allowance that may be used up before slack is added
+_SMALL = 1e-9
+
+
+class Rules(NamedTuple):
+    """What is known of the rules."""
+
+    decay: F64  # [memory]: what an interval leaves of what was before
+    level: F64  # [level], falling: multiples of the allowed loss
+    recent: F64  # [memory, bucket]: decayed histograms of lateness
+    totals: F64  # [memory]: of their results, with those that were not late
+    plain: F64  # [slack]: the slacks
+    leap: F64  # [slack]: factors of growth
+    slack: F64  # [rule]: with all that is added
+    in_force: F64  # [rule]: the slack that the join's clock has followed
+    lost: F64  # [block, rule]: in the last period, youngest block first
+    bad: F64  # [rule]: share of bad periods, so far as it is known
+    cost: F64  # [rule]: average slack, so far as it is known
 
 
 @part
@@ -24,48 +53,125 @@ def _first_beyond(slack, edges):
     return low
 
 
-@kernel
-def judge(beyond, top, advance, edges, slack, in_force, lost):
-    """Add what every rule would have lost in the last interval to `lost`.
+@part
+def _bearable(left, coming, total, beyond, used, edges):
+    """The smallest slack with which `coming` results as late as the last ones lose at most `left`.
 
-    ``beyond[b]`` is how many results of the interval are in bucket b or later; there are none
-    behind `top`. The common clock has advanced by `advance`: slack in force rises no faster, for
-    what the join has passed stays passed.
+    ``beyond[b]`` is how many of the last results are in bucket b or later.
     """
-    for rule in range(slack.shape[0]):
-        b = _first_beyond(min(slack[rule], in_force[rule] + advance / 2), edges)
-        if b <= top:
-            lost[rule] += beyond[b]
-        in_force[rule] = min(slack[rule], in_force[rule] + advance)
+    allowed = left / max(coming, _SMALL) * total
+    low = 0
+    high = used
+    while low < high:
+        middle = (low + high) >> 1
+        if beyond[middle + 1] <= allowed:
+            high = middle
+        else:
+            low = middle + 1
+    return edges[min(low, used - 1)]
+
+
+@part
+def _added(spent):
+    """The factor for a period that has used up so much of its allowance."""
+    return 1.0 + max(0.0, min(spent, 1.0) - CALM)
 
 
 @kernel
-def learn(late, top, total, decay, recent, totals, used):
-    """Add the results of an interval to the decaying histograms `recent`, one per memory."""
-    for j in range(recent.shape[0]):
-        totals[j] = decay[j] * totals[j] + total
+def learn(late, top, total, loss, settled, edges, used, rules):
+    """Add the results of an interval to all memories, and choose the slacks again.
+
+    `late` are the late ones by bucket, none behind `top`; `loss` is the share that may be lost.
+    Slacks can leap only when they have `settled`.
+    """
+    n = rules.level.shape[0]
+    for j in range(rules.recent.shape[0]):
+        rules.totals[j] = rules.decay[j] * rules.totals[j] + total
         for b in range(used):
-            recent[j, b] *= decay[j]
-            if recent[j, b] < _GONE:
-                recent[j, b] = 0.0
+            left = rules.decay[j] * rules.recent[j, b]
+            rules.recent[j, b] = left if left >= _GONE else 0.0
         for b in range(top + 1):
-            recent[j, b] += late[b]
+            rules.recent[j, b] += late[b]
+        beyond = 0.0
+        b = used - 1
+        for v in range(n - 1, -1, -1):
+            allowed = loss * rules.level[v] * rules.totals[j]
+            while b > 0 and beyond + rules.recent[j, b] <= allowed:
+                beyond += rules.recent[j, b]
+                b -= 1
+            q = j * n + v
+            growth = edges[b] / max(rules.plain[q], 1.0) if settled else 1.0
+            rules.plain[q] = edges[b]
+            rules.leap[q] = min(growth, _MOST_LEAP) if growth > _LEAP else 1.0
 
 
 @kernel
-def choose(recent, used, loss, levels, totals, edges, slack):
-    """Fill in the slack of each rule: the smallest edge with no more than its level beyond it.
+def judge(late, top, advance, allowed, coming, fade, beyond, used, edges, rules):
+    """Count what every rule would have lost in the last interval; let it set its slack again.
 
-    `levels`, which fall, are multiples of `loss`, the share that may be lost. Rule
-    ``j * levels + v`` has memory j and level v.
+    The common clock has advanced by `advance`: slack in force rises no faster, for what the join
+    has passed stays passed. The running period may lose `allowed` results, and `coming` of them
+    come while nothing can be done about it. `beyond` is filled: how many results of the interval,
+    and of the shortest memory, are in each bucket or later.
     """
-    n = levels.shape[0]
-    for j in range(recent.shape[0]):
-        beyond = 0.0
-        b = max(used - 1, 0)
-        for v in range(n - 1, -1, -1):
-            allowed = loss * levels[v] * totals[j]
-            while b > 0 and beyond + recent[j, b] <= allowed:
-                beyond += recent[j, b]
-                b -= 1
-            slack[j * n + v] = edges[b]
+    of_interval = beyond[0]
+    of_interval[top + 1] = 0.0
+    for b in range(top, -1, -1):
+        of_interval[b] = of_interval[b + 1] + late[b]
+    of_memory = beyond[1]
+    of_memory[used] = 0.0
+    for b in range(used - 1, -1, -1):
+        of_memory[b] = of_memory[b + 1] + rules.recent[0, b]
+    for r in range(rules.slack.shape[0]):
+        b = _first_beyond(min(rules.slack[r], rules.in_force[r] + advance / 2), edges)
+        if b <= top:
+            rules.lost[0, r] += of_interval[b]
+        rules.in_force[r] = min(rules.slack[r], rules.in_force[r] + advance)
+        lost = 0.0
+        for block in range(rules.lost.shape[0]):
+            lost += rules.lost[block, r]
+        rules.bad[r] += fade * ((1.0 if lost > allowed else 0.0) - rules.bad[r])
+        rules.cost[r] += fade * (rules.slack[r] - rules.cost[r])
+        q = r // REACTIONS
+        slack = rules.plain[q]
+        if r % REACTIONS == 0:
+            slack *= rules.leap[q] * _added(lost / max(allowed, _SMALL))
+            slack = max(
+                slack,
+                _bearable(
+                    max(0.0, allowed - lost), coming, rules.totals[0], of_memory, used, edges
+                ),
+            )  # fmt: skip
+        rules.slack[r] = slack
+
+
+@kernel
+def follow(
+    own, allowed, coming, weight, credit, failing, price, spread, reserve, beyond, used, edges,
+    score, rules,
+):  # fmt: skip
+    """Return K: the slacks of the best rules, each by how close it is to the best one.
+
+    A rule's score is the logarithm of its average slack, and `price` times the share of bad periods
+    beyond `failing`; `score` is filled. What K itself lost in the running period, `own`, decides
+    what is added. A rule whose score is worse by `spread` counts 1/e.
+    """
+    best = 1e300
+    for r in range(score.shape[0]):
+        excess = max(0.0, rules.bad[r] / (weight + credit) - failing)
+        score[r] = log(rules.cost[r] / weight + 1.0) + price * excess
+        best = min(best, score[r])
+    guard = _bearable(max(0.0, allowed - own), coming, rules.totals[0], beyond[1], used, edges)
+    added = _added(own / max(allowed, _SMALL))
+    weights = 0.0
+    logs = 0.0
+    for r in range(score.shape[0]):
+        share = exp((best - score[r]) / spread)
+        if share > _GONE:
+            q = r // REACTIONS
+            slack = rules.plain[q] * (1.0 + reserve)
+            if r % REACTIONS == 0:
+                slack = max(slack * rules.leap[q] * added, guard)
+            weights += share
+            logs += share * log(slack + 1.0)
+    return exp(logs / weights) - 1.0

@@ -21,6 +21,10 @@ from slackwater.query.windows import Tuples, length_of_text
 Model = Literal["lateness", "measured", "eqsel", "noneqsel", "late-degree", "pd"]
 
 _WITH_FLOOR = ("lateness", "measured")
+# A change for the worse costs what is lost until K is chosen again: a small part of what a period
+# may lose, if there are many intervals in it.
+_INTERVALS_PER_PERIOD = 240
+_INTERVALS = "100 ms", "1 second"  # the shortest and the longest by default
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,8 @@ class Recall:
         measured: tuple-count windows and ``pipeline="icde16"``), the papers' own ``"eqsel"``,
         ``"noneqsel"`` (ICDE16), ``"late-degree"`` and ``"pd"`` (Thesis).
     every
-        L: K is reconsidered each L.
+        L: K is reconsidered each L. None: for ``"lateness"`` 1/240 of `over`, but at least 100 ms
+        and at most 1 s; for the others 1 s.
     granularity
         g: steps of K and of delays, for all models but ``"lateness"``.
     decay
@@ -120,7 +125,7 @@ class Recall:
     confidence: float = 0.97
     at_least: Duration | None = None
     model: Model = "lateness"
-    every: Duration = "1 second"
+    every: Duration | None = None
     granularity: Duration = "10 ms"
     decay: float = 0.8
     overall: bool = False
@@ -141,7 +146,7 @@ class Recall:
 
     def check(self, unit: TimeUnit) -> None:
         """Validate durations in the query's unit."""
-        over, every = to_units(self.over, unit, "over"), to_units(self.every, unit, "every")
+        over, every = to_units(self.over, unit, "over"), self.interval(unit)
         granularity = to_units(self.granularity, unit, "granularity")
         if every < 1 or granularity < 1:
             msg = (
@@ -152,12 +157,22 @@ class Recall:
         if over < every:
             msg = (
                 f"over must not be shorter than every, the adaptation interval "
-                f"({self.every!r}), got {self.over!r}"
+                f"({self.every or f'{every} {unit}'!r}), got {self.over!r}"
             )
             raise QueryError(msg)
         for gain in self.gains:
             to_units(gain, unit, "gains")
         self.floor(unit)
+
+    def interval(self, unit: TimeUnit) -> int:
+        """The time between two choices of K, L, in units."""
+        if self.every is not None:
+            return to_units(self.every, unit, "every")
+        shortest, longest = (to_units(length, unit) for length in _INTERVALS)
+        if self.model != "lateness":
+            return longest
+        over = to_units(self.over, unit, "over")
+        return max(1, min(over, max(shortest, min(longest, over // _INTERVALS_PER_PERIOD))))
 
     def floor(self, unit: TimeUnit) -> int:
         """The smallest K that is allowed, in units."""
@@ -203,6 +218,10 @@ class InputQuantile:
     def __post_init__(self) -> None:
         check_share("the quantile", self.target)
 
+    def interval(self, unit: TimeUnit) -> int:
+        """The time between two choices of K, in units."""
+        return to_units(self.every, unit, "every")
+
     def check(self, unit: TimeUnit) -> None:
         """Validate durations in the query's unit."""
         Recall(1.0, self.every, every=self.every, granularity=self.granularity).check(unit)
@@ -233,6 +252,10 @@ class Latency:
     limit: Duration
     every: Duration = "1 second"
     granularity: Duration = "10 ms"
+
+    def interval(self, unit: TimeUnit) -> int:
+        """The time between two choices of K, in units."""
+        return to_units(self.every, unit, "every")
 
     def check(self, unit: TimeUnit) -> None:
         """Validate durations in the query's unit."""

@@ -196,7 +196,7 @@ def _varied(
             for model in _MODELS[:2]:
                 for value in setting.some(values):
                     goal = setting.recall(gamma, **{"model": model, option: value})
-                    job = setting.job(name, goal, over=goal.over, every=goal.every)
+                    job = setting.job(name, goal, over=goal.over, every=goal.every or "1 second")
                     panel = f"{_title(name)}, Γ = {gamma:g}"
                     cases.append(Case(panel, model, value, (job,), gamma))
     table, figure = vary(setting, title, ("data", "goal", x_name), cases, measures)
