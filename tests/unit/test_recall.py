@@ -55,7 +55,7 @@ def test_a_step_of_disorder_is_paid_out_of_the_periods_allowance(target, after):
     report = run.report(target)
     recalls = report.measurements["recall"].to_numpy()
     assert recalls.min() >= target - (0.0 if after == 1_000 else 0.015)
-    later = recall_by_second(run)[STEP_S + 15 + after // 1000 : END_S - 2]
+    later = recall_by_second(run)[STEP_S + 20 + after // 1000 : END_S - 2]
     assert later.min() >= target
 
 

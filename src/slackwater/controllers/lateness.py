@@ -4,14 +4,15 @@ The lateness of results says for every K what it would have lost, whether it was
 eighty simple rules run beside the query, each with the K it would choose and the losses it would
 have had. A rule has a *memory*, from a fortieth of a period to 30 periods, and a *level*: its slack
 is the one that would have lost `level` times the allowed share of that time's results. Half of the
-rules *react*: they add slack while lateness grows fast, when the running period has used up much of
-its allowance, and so much that results as late as the last ones could not use up the rest within a
-tenth of a period. That pays where disorder moves; where losses come in clusters that say nothing
-about the next ones, the rules that hold are better, and the back-test shows it.
+rules *react*: they add slack while lateness grows fast, and when the running period has used up
+much of its allowance. That pays where disorder moves; where losses come in clusters that say
+nothing about the next ones, the rules that hold are better, and the back-test shows it.
 
 Every interval K is that of the rule with the smallest average slack, where a share of bad periods
 beyond what is allowed counts as extra slack; rules that are nearly as good count too, so that K
-does not jump between them. Until half a period is over, K is the largest lateness or delay seen.
+does not jump between them. The past may know nothing like the present: so K is never so small that
+results as late as the last ones would use up what is left of the allowance within a twentieth of a
+period. Until half a period is over, K is the largest lateness or delay seen.
 docs/goals.md shows it at work; decision 21 has what else was tried.
 """
 
@@ -38,7 +39,7 @@ _PRICE = 30.0  # 1 % more bad periods than allowed are as bad as so many percent
 _FAILING = 1.5  # rules may fail so many times as often as K: it has a reserve, and many rules
 _RESERVE = 0.03  # K is larger than the back-test wants by this: the future is not the past
 _FIRST_RESERVE = 1.0  # at the start, halved in each period: little has been seen yet
-_GUARD = 0.1  # periods for which the lateness of the last intervals must be bearable
+_GUARD = 0.05  # periods for which the lateness of the last intervals must be bearable
 _SPREAD = 0.03  # a rule with so much more slack than the best one counts 1/e
 _LEVELS = (1.4, 1.1, 0.85, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.01)  # times the allowed loss
 _MEMORIES = 4  # in equal ratios from ...

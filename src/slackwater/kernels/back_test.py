@@ -154,7 +154,8 @@ def follow(
 
     A rule's score is the logarithm of its average slack, and `price` times the share of bad periods
     beyond `failing`; `score` is filled. What K itself lost in the running period, `own`, decides
-    what is added. A rule whose score is worse by `spread` counts 1/e.
+    what is added. A rule whose score is worse by `spread` counts 1/e. Whatever the rules say, K is
+    large enough for `coming` results as late as the last ones: the past may know nothing like them.
     """
     best = 1e300
     for r in range(score.shape[0]):
@@ -171,7 +172,7 @@ def follow(
             q = r // REACTIONS
             slack = rules.plain[q] * (1.0 + reserve)
             if r % REACTIONS == 0:
-                slack = max(slack * rules.leap[q] * added, guard)
+                slack *= rules.leap[q] * added
             weights += share
             logs += share * log(slack + 1.0)
-    return exp(logs / weights) - 1.0
+    return max(exp(logs / weights) - 1.0, guard)
