@@ -23,7 +23,8 @@ KERNELS = {
     "controllers": "back_test recall drops histogram",
     "disorder": "clocked reorder buckets heartbeat",
     "events": "intake hashing",
-    "joins": "join count lateness walk frame windows sorted_windows keys vectors records",
+    "joins": "join arrival count lateness longer_sample walk frame windows sorted_windows keys "
+    "vectors records",
     "shedding": "shed shed_count harvest basic_windows drop_rates",
     "stats": "cross recent statistics",
     "windows": "aggregate stacks",

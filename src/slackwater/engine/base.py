@@ -258,11 +258,11 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         if 2 * (oldest - self.log.base) < self.log.size:
             return  # little to gain: let the log grow, so that this stays rare
         self.log.trim(oldest)
-        self._forget_rows(self.log.end)
+        self.forget_rows(self.log.end)
         if self.intake.codes.size > self.limits.code_cleanup:
             self._forget_codes()
 
-    def _forget_rows(self, reached: int) -> None:
+    def forget_rows(self, reached: int) -> None:
         """Drop the rows of events that are not needed any more.
 
         Those from `reached` on stay: they have not been taken in yet.

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.controllers.controller import Controller, Interval
+from slackwater.controllers.controller import Controller
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
-from slackwater.disorder.clocked import ClockedReorder
-from slackwater.disorder.reorder import Reorder
 from slackwater.disorder.stage import ReorderStage
 from slackwater.engine import join_state
 from slackwater.engine.accounting import count_results
+from slackwater.engine.adaptation import Adaptation, retention_for, stage_for
 from slackwater.engine.base import ShardEngine
 from slackwater.engine.chart_part import with_join_facts
 from slackwater.engine.longer_sample import LongerSample, has_sample
@@ -24,12 +23,10 @@ from slackwater.engine.output import Output, Shape, parts_of
 from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import (
     count_shed,
-    evict,
     index_for,
     made_without_shedding,
     metrics_of,
     shedder_for,
-    wanted,
 )
 from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
@@ -38,23 +35,11 @@ from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels.records import BEFORE, I32, I64, U8, Released, Results
 from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import Metrics, SheddingMetrics
-from slackwater.query.goals import Goal, Recall
+from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
-from slackwater.query.units import to_units
-from slackwater.stats.retention import Retention
 from slackwater.stats.sampling import DEFAULT_SAMPLING, Sampling
 
 _NOTHING = np.empty(0, np.int64)
-_RETENTION_EVERY = "1 second"
-_DEFAULT_LOSS = 0.05  # what a goal that is no recall is taken to allow
-
-
-def _retention_of(query: JoinQuery) -> Retention | None:
-    """Who chooses how long events are kept; None: the query says it, or nothing is counted."""
-    if query.retained is not None or query.late == "drop":
-        return None
-    allowed = 1.0 - query.goal.target if isinstance(query.goal, Recall) else _DEFAULT_LOSS
-    return Retention(allowed, to_units(_RETENTION_EVERY, query.unit))
 
 
 class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
@@ -95,39 +80,19 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         self.model = RecallModel(query)  # only for charts: the controller has its own
         if self.statistics is not None and self.statistics.has_delays:
             self.recent = None  # they have all delays
-        self.reorder = self._stage(common_clock, idle_after)
+        self.reorder = stage_for(query, self.controller, common_clock, idle_after, self.log, limits)
         index = index_for(query, conditions)
         self.shedder = shedder_for(query, conditions, index)
         self._reached = 0  # arrivals before this one have been taken in
         self._first_alive = 0  # none before this one is in a window; horizons never go back
-        self._due: list[int | None] = []  # when intervals of controller, shedder, retention end
-        self.retention = _retention_of(query)
+        self.retention = retention_for(query)
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
         self._measure_lateness()
         self.sample = (
             LongerSample(query, conditions, self, sampling, limits) if has_sample(query) else None
         )
-
-    def _stage(self, common_clock: bool, idle_after: int | None) -> ReorderStage:
-        """The way of reordering that the query asks for."""
-        m, query, controller = len(self.query.streams), self.query, self.controller
-        if query.is_clocked:
-            return ClockedReorder(
-                m, controller.start, controller.follows_delay, idle_after, self.log, self.limits
-            )
-        return Reorder(
-            m,
-            controller.start,
-            query.overdue,
-            follow=controller.follows_delay,
-            hold_ties=query.has_tuple_windows,
-            common_clock=common_clock,
-            idle_after=idle_after,
-            synchronize=query.synchronizes,
-            log=self.log,
-            limits=self.limits,
-        )
+        self._adaptation = Adaptation(self)
 
     # ---- work
 
@@ -150,7 +115,13 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
-        self._set_slack(slack, self.reorder.top)
+        self.change_slack(slack, self.reorder.top)
+
+    def change_slack(self, slack: int, now: int) -> None:
+        """Let K be `slack` from time `now` on."""
+        if slack != self.reorder.slack:
+            self.reorder.set_slack(slack)
+            self._output.slack(now, slack)
 
     def event_locations(self) -> U8:
         """Stored in the windows, or waiting in one of the buffers."""
@@ -179,7 +150,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         first = begin
         while begin < end:
-            self._set_boundary()
+            self._adaptation.set_boundary()
             step = self.reorder.run(begin, end)
             if self.statistics is not None:
                 self.statistics.arrive(
@@ -190,7 +161,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
             yield from self._join(step.out, piece, begin, step.behind, step.clocks)
             begin = self._reached = step.reached
             if step.at_boundary:
-                self._at_boundary()
+                self._adaptation.end_intervals(self._reached)
         if self.sample is not None:
             self.sample.take(first, end)
 
@@ -225,53 +196,6 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         alive = self.log.ts >= self.join.horizon  # what is stored is not older
         return self.log.base + int(np.argmax(alive)) if alive.any() else self.log.end
 
-    # ---- adaptation
-
-    def _set_boundary(self) -> None:
-        """Stop where an interval of the controller or of the shedder ends."""
-        top = self.reorder.top
-        if top == BEFORE:  # the grid is that of event time, wherever it starts
-            top = int(self.log.ts[0])
-        self._due = [
-            None if every is None else (top // every + 1) * every
-            for every in (self.controller.every, self._shed_every, self._retention_every)
-        ]
-        self.reorder.stop_at(min((due for due in self._due if due is not None), default=None))
-
-    @property
-    def _shed_every(self) -> int | None:
-        """Boundaries of the shedder in event time; a measured load has its own intervals."""
-        shedder = self.shedder
-        return None if shedder is None or shedder.uses_measured_load else shedder.every
-
-    @property
-    def _retention_every(self) -> int | None:
-        return None if self.retention is None else self.retention.every
-
-    def _at_boundary(self) -> None:
-        for_goal, for_shedder, for_retention = self._due
-        if for_goal is not None and self.reorder.top >= for_goal:
-            self._adapt()
-        if for_shedder is not None and self.reorder.top >= for_shedder:
-            self._shed()
-        if for_retention is not None and self.reorder.top >= for_retention:
-            assert self.retention is not None
-            length = self.retention.next_length(self.reorder.slack)
-            self.join.set_retention(length)
-            if self.sample is not None:
-                self.sample.set_reach(length, self.retention.rate)
-
-    def _shed(self) -> None:
-        """End an interval of the shedder: let it decide what to leave out."""
-        assert self.shedder is not None
-        before = self.shedder.orders
-        self.shedder.adapt(self.reorder.top, wanted(self.query.goal, self.statistics))
-        if self.shedder.eviction is not None and self.join.time != BEFORE:
-            evict(self, self.shedder, self._reached)
-            self._forget_rows(self._reached)
-        if self.shedder.orders != before:
-            self.join.set_orders(self.shedder.orders)
-
     def measured(self, busy: float, begin: int) -> None:
         """Record that the input since time `begin` kept the machine busy for `busy` seconds.
 
@@ -282,31 +206,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
             return
         top = self.reorder.top
         if top != BEFORE and shedder.add_busy_time(busy, top if begin == BEFORE else begin, top):
-            self._shed()
-
-    def _adapt(self) -> None:
-        """End an adaptation interval: the controller chooses the next K."""
-        assert self.statistics is not None
-        reorder = self.reorder
-        clock = reorder.sync_time if self.query.is_clocked else self.join.time
-        lateness = self.statistics.lateness
-        interval = Interval(
-            reorder.top,
-            reorder.slack,
-            clock,
-            tuple(reorder.local(s) for s in range(reorder.n_streams)),
-            self.statistics,
-            reorder.common_clock,
-            reorder.most_behind,
-            None if lateness is None else lateness.close(clock, self.statistics.results),
-        )
-        self.statistics.close(reorder.top)
-        self._set_slack(self.controller.next_slack(interval), interval.end)
-
-    def _set_slack(self, slack: int, now: int) -> None:
-        if slack != self.reorder.slack:
-            self.reorder.set_slack(slack)
-            self._output.slack(now, slack)
+            self._adaptation.shed(self._reached)
 
     # ---- join
 

@@ -11,6 +11,7 @@ by side: each arrival is stored before the events that it releases are joined.
 
 from __future__ import annotations
 
+from slackwater.kernels.arrival import reserve_all, store_event, store_until, take_out
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
@@ -19,7 +20,6 @@ from slackwater.kernels.frame import (
     CURRENT,
     FIRST,
     FREE,
-    GRID_SHIFT,
     HAS_TUPLE_WINDOWS,
     HAS_WHERE,
     LATE,
@@ -38,12 +38,10 @@ from slackwater.kernels.frame import (
     grid,
     horizon,
     smallest_horizon,
-    timeline,
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
-from slackwater.kernels.lateness import begin_probe, is_probed, note_results
-from slackwater.kernels.records import EVENT, KEY, NEVER, NONE, SHED, STREAM, TICK, TS
+from slackwater.kernels.records import EVENT, KEY, NONE, SHED, STREAM, TS
 from slackwater.kernels.shed import (
     FULL,
     IDLE,
@@ -65,9 +63,7 @@ from slackwater.kernels.windows import (
     END,
     LIMIT,
     place_behind,
-    position,
     put,
-    remove,
     reserve,
     window_start,
 )
@@ -84,49 +80,6 @@ NO_ROOM = 1
 RESULTS_FULL = 2
 
 AHEAD = 32  # events whose memory is fetched together
-
-
-@part
-def reserve_all(event, s, frame, plan, store, arrivals):
-    """Room for `event` in each of its runs; False if the store must grow first."""
-    low = NEVER  # computed when first needed: most inserts need no new room
-    for column in range(plan.n_keys[s] + 1):
-        if column < plan.n_keys[s]:
-            code = arrivals.event[event - arrivals.base, KEY + column]
-            run = code * plan.width + plan.own_place[s, column]
-        elif frame.tuples[s] != NONE:
-            run = timeline(s, plan.width)
-        else:
-            break
-        if store.runs[run, END] == store.runs[run, LIMIT]:
-            if low == NEVER:
-                low = smallest_horizon(frame, store, plan.width)
-            free = reserve(run, low, frame.ctl[FREE], store)
-            if free < 0:
-                return False
-            frame.ctl[FREE] = free
-    return True
-
-
-@part
-def store_event(event, s, frame, plan, store, arrivals):
-    """Put `event` into each of its runs; `reserve_all` made room."""
-    t = arrivals.event[event - arrivals.base, TS]
-    for column in range(plan.n_keys[s]):
-        code = arrivals.event[event - arrivals.base, KEY + column]
-        put(code * plan.width + plan.own_place[s, column], t, event, store)
-    if frame.tuples[s] != NONE:
-        put(timeline(s, plan.width), t, event, store)
-
-
-@part
-def _take_out(event, s, frame, plan, store, arrivals):
-    """Forget an event that was stored at arrival."""
-    t = arrivals.event[event - arrivals.base, TS]
-    if t >= horizon(s, frame, store, plan.width):
-        for column in range(plan.n_keys[s]):
-            code = arrivals.event[event - arrivals.base, KEY + column]
-            remove(code * plan.width + plan.own_place[s, column], t, event, store)
 
 
 @part
@@ -177,66 +130,6 @@ def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
 
 
 @part
-def _probe_one_partner(event, s, frame, plan, store, arrivals, lateness):
-    """Note the lateness of what an arrival completes; two streams with one key, no slide unit."""
-    t = arrivals.event[event - arrivals.base, TS]
-    run = arrivals.event[event - arrivals.base, KEY] * plan.width + 1 - s
-    low = max(t - frame.length[1 - s], horizon(1 - s, frame, store, plan.width))
-    later = position(run, t + 1, store)
-    note_results(t, later - position(run, low, store), lateness)
-    last = min(t + frame.length[s], frame.ctl[UNTIL])
-    while later < store.runs[run, END] and store.entry[later, TS] <= last:
-        note_results(store.entry[later, TS], 1, lateness)
-        later += 1
-
-
-@rare
-def probe_in_general(event, s, scan, frame, plan, store, scratch, arrivals, results, lateness):
-    """Note the lateness of what an arrival completes, in any kind of join."""
-    if frame.ctl[HAS_WHERE] == 1:
-        walk(
-            event, s, True, FULL, False, scan, frame, plan, store, scratch, arrivals, results,
-            None, None, lateness,
-        )  # fmt: skip
-    else:
-        count(event, s, True, frame, plan, store, scratch, arrivals, lateness)
-
-
-@part
-def _store_until(
-    last, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
-):
-    """Store the arrivals up to number `last`; False if the store must grow first.
-
-    `behind` is how far each arrival of the step is behind the common clock, `clocks` has the join's
-    clock before it.
-    """
-    ctl = frame.ctl
-    first = ctl[FIRST]
-    while ctl[NEXT] <= last:
-        event = ctl[NEXT]
-        place = event - arrivals.base
-        if arrivals.event[place, KEY] != TICK:
-            s = arrivals.event[place, STREAM]
-            t = arrivals.event[place, TS]
-            if t >= horizon(s, frame, store, plan.width):
-                if not reserve_all(event, s, frame, plan, store, arrivals):
-                    return False
-                store_event(event, s, frame, plan, store, arrivals)
-            if is_probed(behind[event - first], lateness) and can_join(t, s, frame):
-                begin_probe(t, behind[event - first], clocks[event - first], lateness)
-                ctl[UNTIL] = t + behind[event - first]
-                if plan.shared == 1 and plan.width == 2 and ctl[GRID_SHIFT] == 0:
-                    _probe_one_partner(event, s, frame, plan, store, arrivals, lateness)
-                else:
-                    probe_in_general(
-                        event, s, scan, frame, plan, store, scratch, arrivals, results, lateness
-                    )
-        ctl[NEXT] = event + 1
-    return True
-
-
-@part
 def _fetch(begin, end, released, plan, store):
     """Read what the next events will need: misses of the cache overlap instead of adding up.
 
@@ -279,7 +172,7 @@ def _in_order_by_shared_key(
         s = released.stream[i]
         if at_arrival and ctl[NEXT] <= released.during[i]:
             ctl[TIME] = now
-            if not _store_until(
+            if not store_until(
                 released.during[i], behind, clocks, None, frame, plan, store, scratch, arrivals,
                 results, lateness,
             ):  # fmt: skip
@@ -433,7 +326,7 @@ def run(
                 lateness,
             )  # fmt: skip
         upto = last if i == released.event.shape[0] else released.during[i]
-        if ctl[AT_ARRIVAL] == 1 and not _store_until(
+        if ctl[AT_ARRIVAL] == 1 and not store_until(
             upto, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
         ):
             return i, NO_ROOM
@@ -444,7 +337,7 @@ def run(
             if shed is not None:
                 if not is_admitted(released.stream[i], released.top[i], shed):
                     if ctl[AT_ARRIVAL] == 1:
-                        _take_out(event, released.stream[i], frame, plan, store, arrivals)
+                        take_out(event, released.stream[i], frame, plan, store, arrivals)
                     arrivals.event[event - arrivals.base, KEY] = SHED
                     shed.ctl[TURN] += 1
                     i += 1

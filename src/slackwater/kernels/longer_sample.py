@@ -12,6 +12,7 @@ two panes that the results of an event can lie in.
 
 from __future__ import annotations
 
+from slackwater.kernels.arrival import probe_in_general, reserve_all, store_event
 from slackwater.kernels.frame import (
     CURRENT,
     N_RESULTS,
@@ -21,7 +22,6 @@ from slackwater.kernels.frame import (
     can_join,
 )
 from slackwater.kernels.jit import kernel, part, rare
-from slackwater.kernels.join import probe_in_general, reserve_all, store_event
 from slackwater.kernels.lateness import begin_probe
 from slackwater.kernels.records import BEFORE, NONE, STREAM, TS
 from slackwater.kernels.shed import FULL
