@@ -37,8 +37,8 @@ from slackwater.stats.statistics import Statistics
 # Chosen on the first half of the data of decision 20. The first six matter, the others hardly.
 _PRICE = 30.0  # 1 % more bad periods than allowed are as bad as so many percent more slack
 _FAILING = 1.5  # rules may fail so many times as often as K: it has a reserve, and many rules
-_RESERVE = 0.03  # K is larger than the back-test wants by this: the future is not the past
-_FIRST_RESERVE = 1.0  # at the start, halved in each period: little has been seen yet
+_RESERVE = 0.02  # K is larger than the back-test wants by this: the future is not the past
+_FIRST_RESERVE = 0.5  # at the start, halved in each period: little has been seen yet
 _GUARD = 0.05  # periods for which the lateness of the last intervals must be bearable
 _SPREAD = 0.03  # a rule with so much more slack than the best one counts 1/e
 _LEVELS = (1.4, 1.1, 0.85, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.01)  # times the allowed loss
