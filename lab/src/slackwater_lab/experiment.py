@@ -138,7 +138,8 @@ class Setting:
         """A run; by default recall is measured over P."""
         minutes = _QUICK_MINUTES if self.quick else dataset(data).minutes
         seed = self.seed if seed is None else seed
-        return Job(data, seed, minutes, goal, **{"over": self.over} | options)
+        given: dict[str, Any] = {"minutes": minutes, "over": self.over} | options
+        return Job(data, seed, goal=goal, **given)
 
     def run(self, jobs: Sequence[Job]) -> list[GoalRun]:
         """Run them."""
