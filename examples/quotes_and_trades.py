@@ -43,6 +43,7 @@ with TemporaryDirectory() as scratch:
         on="symbol",
         goal=sw.Slack("1 second"),
         late="emit",
+        retention="1 minute",  # rows so late are still matched
     )
     read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     quotes, trades = read.parquet(f"{here}/quotes"), read.parquet(f"{here}/trades")

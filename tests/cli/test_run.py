@@ -104,10 +104,11 @@ def test_a_good_job_is_read(tmp_path):
 
 def test_every_option_of_join_can_be_given(tmp_path):
     more = 'late = "emit"\nbounds = "(]"\nslide = "10 ms"\nretention = 5000\nstrict = true'
-    more += '\nwhere = "a.v < b.v"\noverdue = "now"\nselect = "*"\nunit = "us"'
+    more += '\nwhere = "a.v < b.v"\npipeline = "icde16"\noverdue = "now"\nselect = "*"\nunit = "us"'
     query = read_job(write_job(tmp_path, ('on = "k"', f'on = "k"\n{more}'))).query
     assert (query.late, query.bounds, query.slide, query.strict) == ("emit", "(]", "10 ms", True)
-    assert (query.where, query.overdue, query.retained) == ("a.v < b.v", "now", 5000)
+    assert (query.pipeline, query.overdue) == ("icde16", "now")
+    assert (query.where, query.retained) == ("a.v < b.v", 5000)
 
 
 def test_a_stream_may_tell_the_length_of_its_vectors(tmp_path):
@@ -221,12 +222,13 @@ WRONG = [
      "[join] goal: recall must be above 0 and at most 1, got 95"),
     ('{slack = "300 ms"}', '{recall = 0.9, ovre = "1 s"}',
      '[join] goal: has no key "ovre" (did you mean "over"?); allowed are recall, over, confidence'),
-    ('{slack = "300 ms"}', '{recall = 0.9, over = "10 ms"}',
+    ('{slack = "300 ms"}', '{recall = 0.9, over = "10 ms", every = "1 second"}',
      "[join] goal: over must not be shorter than every, the adaptation interval ('1 second'), got"),
     ('{slack = "300 ms"}', '{recall = 0.9, over = "soon"}',
      "[join] goal: over must be like '5 seconds', '200 ms' or '1 minute', got 'soon'"),
     ('{slack = "300 ms"}', '{recall = 0.9, model = "magic"}',
-     "[join] goal: model must be one of 'measured', 'eqsel', 'noneqsel', 'late-degree', 'pd', got"),
+     "[join] goal: model must be one of 'lateness', 'measured', 'eqsel', 'noneqsel', 'late-degree', "
+     "'pd', got"),
     ('{slack = "300 ms"}', "{recall = 0.9, overall = 1}",
      "[join] goal: overall must be true or false, got 1"),
     ('{slack = "300 ms"}', '{recall = 0.9, gains = "1 s"}',

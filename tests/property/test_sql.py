@@ -117,6 +117,7 @@ def joins(draw):
     every = f"{names[0]}.*"
     listed = st.dictionaries(COLUMNS, numbers(names), min_size=1, max_size=3)
     time_windows = not any(isinstance(stream.window, sw.Tuples) for stream in streams)
+    pipeline = draw(st.sampled_from(["clocked", "icde16"]))
     return sw.join(
         *streams,
         on=draw(st.sampled_from([None, "k", ("k", "px"), (tied[0],)])),
@@ -125,7 +126,8 @@ def joins(draw):
         goal=draw(GOALS),
         late=draw(st.sampled_from(["count", "emit"])),
         slide=draw(st.none() | DURATIONS) if time_windows else None,
-        overdue=draw(st.sampled_from(["advance", "now"])),
+        pipeline=pipeline,
+        overdue=draw(st.sampled_from(["advance", "now"])) if pipeline == "icde16" else "advance",
         retention=draw(st.none() | DURATIONS),
         unit=draw(st.sampled_from(["ms", "us"])),
         strict=draw(st.booleans()),

@@ -408,7 +408,7 @@ def test_what_is_lost_with_late_events_is_estimated_too():
         late = np.where(rng.random(table.num_rows) < 0.3, rng.integers(0, 300, table.num_rows), 0)
         tables[name] = table.append_column("arr", pa.array(table["ts"].to_numpy() + late))
     streams = [sw.Stream(name, "ts", 400) for name in "abc"]
-    goal = sw.NoSlack()
+    goal = sw.Recall(0.9, over="1 s", every=100, model="measured")
     shed = sw.Harvest(budget=3000.0, every=100, sample=0.5, index="none")
     run = sw.join(*streams, where=NEAR, goal=goal, shed=shed).replay(tables, arrival="arr")
     assert run.metrics.shedding.lost_error > 0.0

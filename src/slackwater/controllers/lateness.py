@@ -60,6 +60,7 @@ class LatenessController(RecallSeeker):
     def __init__(self, query: JoinQuery, goal: Recall) -> None:
         super().__init__(query, goal)
         self.start = self._floor = goal.floor(query.unit)
+        self._unit = query.unit
         self._loss, self._failing = 1.0 - goal.target, _FAILING * (1.0 - goal.confidence)
         self._period = self.over // self.every  # in intervals
         share, least = _SHORTEST
@@ -211,24 +212,24 @@ class LatenessController(RecallSeeker):
         some = np.flatnonzero(self._rules.recent.any(axis=0))
         return int(_EDGES[some[-1]]) if len(some) else 0
 
-    @property
-    def reason(self) -> str:
+    def reasons(self) -> list[str]:
         """Why K is what it is, in words."""
         if self._steps <= _START * self._period or self._weight == 0.0:
-            return "the largest lateness seen so far: half a period is not over yet"
+            return ["the largest lateness seen so far: half a period is not over yet"]
         rule = int(np.argmin(self._score))
         slack, reacts = rule // REACTIONS, rule % REACTIONS == 0
         memory, level = divmod(slack, len(_LEVELS))
         share = f"{self._loss * _LEVELS[level]:.2%}"
-        periods, late = f"{self._memory[memory] / self._period:.3g}", self._rules.plain[slack]
-        words = (
-            f"{share} of the results of the last {periods} periods came later than {late:.0f}; "
-            f"{self._reserve:.0%} in reserve"
-        )
+        periods, late = f"{self._memory[memory] / self._period:.2g}", self._rules.plain[slack]
+        words = [
+            f"{share} of the results of the last {periods} periods were later than {late:.0f} "
+            f"{self._unit}",
+            f"{self._reserve:.0%} in reserve",
+        ]
         if reacts and self._rules.leap[slack] > 1.0:
-            words += "; lateness grows fast"
+            words.append("lateness grows fast")
         if reacts and self._spent > kernels.CALM:
-            words += f"; the running period has used up {self._spent:.0%} of its allowed loss"
+            words.append(f"the running period has used up {self._spent:.0%} of its allowed loss")
         return words
 
     # ---- for a snapshot

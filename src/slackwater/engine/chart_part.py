@@ -167,7 +167,8 @@ def _with_measured_curve(
     if not recalls:
         return part
     points = [[slack, recall] for slack, recall in zip(slacks, recalls, strict=False)]
-    return part._replace(curve=points, chosen=[chosen, recalls[-1]])
+    chosen_point = [chosen, recalls[-1]]
+    return part._replace(curve=points, chosen=chosen_point, reason=controller.reasons())
 
 
 def _ladder(step: int, largest: int) -> list[int]:

@@ -212,12 +212,15 @@ METRICS = (
            "Recent delays of each stream: `counts` of delays that begin at `edges`, 0, 1, 2, 4, "
            "8, … In Prometheus counts also fall, and the sum is an estimate."),
     Metric("curve", "charts", "once", "drawing", None,
-           "`[K, recall, latency]`: the expected values for each K, up to 40 points. The recall "
-           "is that of the goal's model, for a goal `recall` corrected by the losses that were "
-           "counted."),
+           "`[K, recall, latency]`: the values of each K, up to 40 points. For a goal `recall` the "
+           "recall is measured: the share of the last results that were not later than K. For "
+           "others it is that of a model."),
     Metric("chosen", "charts", "once", "drawing", None,
            "The point of the curve where K is now. It is above the target by the margin that "
            "keeps the promise in bad periods too."),
+    Metric("reason", "charts", "once", "drawing", None,
+           "Why K is what it is, in words; of the shard with the largest K. Only of a goal "
+           "`recall` with its default model."),
     Metric("harvest", "charts", "once", "drawing", None,
            "With `shed = \"adaptive\"`: which share of each direction's events searches each "
            "basic window, newest first; of the shard that sheds most."),
