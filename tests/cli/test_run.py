@@ -227,8 +227,8 @@ WRONG = [
     ('{slack = "300 ms"}', '{recall = 0.9, over = "soon"}',
      "[join] goal: over must be like '5 seconds', '200 ms' or '1 minute', got 'soon'"),
     ('{slack = "300 ms"}', '{recall = 0.9, model = "magic"}',
-     "[join] goal: model must be one of 'lateness', 'measured', 'eqsel', 'noneqsel', 'late-degree', "
-     "'pd', got"),
+     "[join] goal: model must be one of 'lateness', 'measured', 'eqsel', 'noneqsel', "
+     "'late-degree', 'pd', got"),
     ('{slack = "300 ms"}', "{recall = 0.9, overall = 1}",
      "[join] goal: overall must be true or false, got 1"),
     ('{slack = "300 ms"}', '{recall = 0.9, gains = "1 s"}',
