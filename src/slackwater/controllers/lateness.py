@@ -78,6 +78,7 @@ class LatenessController(RecallSeeker):
         self._largest = 0  # lateness or delay seen at the start
         self._on_time = 0.0  # results per interval that are not late
         self._used = 1  # buckets
+        self._followed = -1  # the best rule; -1: none yet
         self._weight = 0.0  # how much of `bad` and `cost` of the rules is known
         self._true = np.zeros(self._n_blocks)  # results of the last period, youngest block first
         self._own = np.zeros(self._n_blocks)  # of them, lost
@@ -154,25 +155,13 @@ class LatenessController(RecallSeeker):
 
     def _follow(self) -> int:
         """K, with the reserve."""
-        own = float(self._own.sum())
-        return int(
-            kernels.follow(
-                own,
-                self._allowed,
-                self._coming,
-                self._weight,
-                self._credit,
-                self._failing,
-                _PRICE,
-                _SPREAD,
-                self._reserve,
-                self._beyond,
-                self._used,
-                _EDGES,
-                self._score,
-                self._rules,
-            )  # fmt: skip
-        )
+        slack = kernels.follow(
+            float(self._own.sum()), self._allowed, self._coming, self._weight, self._credit,
+            self._failing, _PRICE, _SPREAD, self._reserve, self._beyond, self._used, _EDGES,
+            self._score, self._rules,
+        )  # fmt: skip
+        self._followed = int(np.argmin(self._score))
+        return int(slack)
 
     @property
     def _allowed(self) -> float:
@@ -214,10 +203,9 @@ class LatenessController(RecallSeeker):
 
     def reasons(self) -> list[str]:
         """Why K is what it is, in words."""
-        if self._steps <= _START * self._period or self._weight == 0.0:
+        if self._followed < 0:
             return ["the largest lateness seen so far: half a period is not over yet"]
-        rule = int(np.argmin(self._score))
-        slack, reacts = rule // REACTIONS, rule % REACTIONS == 0
+        slack, reacts = self._followed // REACTIONS, self._followed % REACTIONS == 0
         memory, level = divmod(slack, len(_LEVELS))
         share = f"{self._loss * _LEVELS[level]:.2%}"
         periods, late = f"{self._memory[memory] / self._period:.2g}", self._rules.plain[slack]
@@ -234,7 +222,7 @@ class LatenessController(RecallSeeker):
 
     # ---- for a snapshot
 
-    _SCALARS = ("steps", "block", "clock", "largest", "on_time", "used", "weight")
+    _SCALARS = ("steps", "block", "clock", "largest", "on_time", "used", "followed", "weight")
     _LEARNT = ("recent", "totals", "plain", "leap", "slack", "in_force", "lost", "bad", "cost")
 
     def state(self) -> dict[str, Any]:

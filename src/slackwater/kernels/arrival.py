@@ -25,7 +25,7 @@ from slackwater.kernels.lateness import begin_probe, is_probed, note_results
 from slackwater.kernels.records import KEY, NEVER, NONE, STREAM, TICK, TS
 from slackwater.kernels.shed import FULL
 from slackwater.kernels.walk import walk
-from slackwater.kernels.windows import END, LIMIT, position, put, remove, reserve
+from slackwater.kernels.windows import END, LIMIT, position, put, reserve
 
 
 @part
@@ -59,16 +59,6 @@ def store_event(event, s, frame, plan, store, arrivals):
         put(code * plan.width + plan.own_place[s, column], t, event, store)
     if frame.tuples[s] != NONE:
         put(timeline(s, plan.width), t, event, store)
-
-
-@part
-def take_out(event, s, frame, plan, store, arrivals):
-    """Forget an event that was stored at arrival."""
-    t = arrivals.event[event - arrivals.base, TS]
-    if t >= horizon(s, frame, store, plan.width):
-        for column in range(plan.n_keys[s]):
-            code = arrivals.event[event - arrivals.base, KEY + column]
-            remove(code * plan.width + plan.own_place[s, column], t, event, store)
 
 
 @part

@@ -11,7 +11,7 @@ by side: each arrival is stored before the events that it releases are joined.
 
 from __future__ import annotations
 
-from slackwater.kernels.arrival import reserve_all, store_event, store_until, take_out
+from slackwater.kernels.arrival import reserve_all, store_event, store_until
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
@@ -336,8 +336,6 @@ def run(
         if ctl[WALKING] == 0:
             if shed is not None:
                 if not is_admitted(released.stream[i], released.top[i], shed):
-                    if ctl[AT_ARRIVAL] == 1:
-                        take_out(event, released.stream[i], frame, plan, store, arrivals)
                     arrivals.event[event - arrivals.base, KEY] = SHED
                     shed.ctl[TURN] += 1
                     i += 1

@@ -124,20 +124,6 @@ def place_behind(run, t, event, store):
     return low
 
 
-@part
-def remove(run, t, event, store):
-    """Take out an event that is in `run`."""
-    i = position(run, t, store)
-    while store.entry[i, EVENT] != event:
-        i += 1
-    if i < store.runs[run, WINDOW]:
-        store.runs[run, WINDOW] -= 1
-    store.runs[run, END] -= 1
-    for j in range(i, store.runs[run, END]):
-        store.entry[j, TS] = store.entry[j + 1, TS]
-        store.entry[j, EVENT] = store.entry[j + 1, EVENT]
-
-
 @kernel
 def kept(horizon, store):
     """How many entries are not before `horizon`."""

@@ -218,7 +218,7 @@ METRICS = (
     Metric("chosen", "charts", "once", "drawing", None,
            "The point of the curve where K is now. It is above the target by the margin that "
            "keeps the promise in bad periods too."),
-    Metric("reason", "charts", "once", "drawing", None,
+    Metric("why", "charts", "once", "drawing", None,
            "Why K is what it is, in words; of the shard with the largest K. Only of a goal "
            "`recall` with its default model."),
     Metric("harvest", "charts", "once", "drawing", None,

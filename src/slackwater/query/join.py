@@ -128,10 +128,12 @@ class JoinQuery(Query):
     def is_clocked(self) -> bool:
         """Whether one buffer on the common clock reorders; else K-slack and Synchronizer do.
 
-        Tuple-count windows need the total order in which the Synchronizer puts events, and without
-        synchronising there is no common clock.
+        Tuple-count windows need the total order in which the Synchronizer puts events, without
+        synchronising there is no common clock, and the estimates of load shedding are those of the
+        papers' pipeline.
         """
-        return self.pipeline == "clocked" and not self.has_tuple_windows and self.synchronizes
+        has_common_clock = self.synchronizes and not self.has_tuple_windows
+        return self.pipeline == "clocked" and has_common_clock and self.shed == "off"
 
     @property
     def has_tuple_windows(self) -> bool:
@@ -336,7 +338,7 @@ def join(
     pipeline
         How events are put in order: ``"clocked"``, one buffer on the common clock of all streams,
         or ``"icde16"``, the papers' K-slack buffer per stream and Synchronizer, to which the next
-        two options belong. Tuple-count windows always have the latter.
+        two options belong. Tuple-count windows and queries with `shed` always have the latter.
     overdue
         Whether an event that K does not cover leaves with the next advance of local time or now.
     late_probe

@@ -53,8 +53,8 @@ function drawCurve(host, query, place) {
     svg.append(make('circle', {cx, cy: y(chosen[1]), r: 6.5, fill: cssOf('accent'), stroke: cssOf('card'), 'stroke-width': 2.5}));
     svg.append(make('text', {x: isLeft ? right : cx + 8, y: Math.min(bottom - 6, y(chosen[1]) + 22), 'text-anchor': isLeft ? 'end' : 'start', class: 'strong'}, `K ${duration(chosen[0] / query.perMs)}`));
   }
-  const reason = query.drawn('reason', place);
-  host.replaceChildren(svg, ...(reason?.length ? [make('p', {class: 'note'}, `Why: ${reason.join('; ')}.`)] : []));
+  const why = query.drawn('why', place);
+  host.replaceChildren(svg, ...(why?.length ? [make('p', {class: 'note'}, `Why: ${why.join('; ')}.`)] : []));
 }
 
 const pointFor = (points, recall) => points.find(point => point.recall >= recall) || null;
