@@ -72,7 +72,7 @@ def oracle(case, ages):
 @given(cases(), BITS)
 def test_only_the_chosen_basic_windows_are_harvested(case, bits):
     ages = chosen_ages(case, bits)
-    case = case._replace(late_probe="none")
+    case = case._replace(pipeline="icde16", late_probe="none")
     _, (table, *_) = harvest(case, ages)
     found = [table[f"{name}_id"].to_pylist() for name in "abcde"[: case.m]]
     got = sorted(zip(table["result_ts"].to_pylist(), zip(*found, strict=True), strict=True))
@@ -116,7 +116,7 @@ def test_every_comparison_is_charged(case, bits):
 @given(cases())
 def test_with_cpu_to_spare_nothing_is_different(case):
     """But for the order of results of the same time: the join may have found a better one."""
-    case = case._replace(late_probe="none")
+    case = case._replace(pipeline="icde16", late_probe="none")
     plain_run = engine_run(case, late="emit")
     run = engine_run(case, late="emit", shed=sw.Harvest(budget=PLENTY, every=5, sample=0.5))
     assert sorted(emitted(run, case.m)) == sorted(emitted(plain_run, case.m))
@@ -151,7 +151,7 @@ SHEDDING = st.sampled_from(["harvest", "paper", "memory", "fixed", "random", "ta
 @tried(0.25)
 @given(cases(), SHEDDING, st.sampled_from([50.0, 400.0, 3000.0]))
 def test_what_is_made_under_overload_is_true_and_all_is_accounted_for(case, kind, budget):
-    case = case._replace(late_probe="none")
+    case = case._replace(pipeline="icde16", late_probe="none")
     exact = set(emitted(engine_run(case._replace(slack=10**6)), case.m))
     run = engine_run(case, shed=overloaded(kind, budget))
     made = emitted(run, case.m)
@@ -166,7 +166,7 @@ def test_what_is_made_under_overload_is_true_and_all_is_accounted_for(case, kind
 @given(cases(), SHEDDING, st.sampled_from([50.0, 400.0, 3000.0]), CUTS)
 def test_cuts_and_restarts_change_nothing_under_overload(case, kind, budget, sizes):
     query = engine_query(
-        case._replace(late_probe="none"), late="emit", shed=overloaded(kind, budget)
+        case._replace(pipeline="icde16", late_probe="none"), late="emit", shed=overloaded(kind, budget)
     )
     batch, _ = recorded(query, tables(case), "arr")
     whole = fed(query, batch)
