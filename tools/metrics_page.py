@@ -60,7 +60,7 @@ _END = """\
 other goals it is a sample, one event in 127 of the last 130,000 to 260,000 rows, scaled up. Its
 histogram in Prometheus is of *recent* delays: do not take a `rate` of it.
 
-There is a curve for the goals `recall` (models `measured` and `eqsel`), `latency`, `input_quantile`
+There is a curve for the goals `recall` (models `lateness`, `measured` and `eqsel`), `latency`, `input_quantile`
 and `drop_ratio` of joins. In the merged curve, shards are weighted by their number of results; its
 K is the largest one.
 """
