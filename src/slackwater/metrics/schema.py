@@ -111,7 +111,7 @@ METRICS = (
     Metric("late_dropped", "stream", "sum", "events", "late_dropped_total",
            "Late events that were too old to be stored."),
     Metric("buffered", "stream", "sum", "events", "buffered",
-           "Events that wait in K-slack or in the Synchronizer."),
+           "Events that wait to be put in order."),
     Metric("shed", "stream", "sum", "events", "shed_total",
            "Events refused for lack of CPU (load shedding)."),
     Metric("rejected", "stream", "sum", "reasons", "rejected_total",
@@ -213,11 +213,11 @@ METRICS = (
            "8, … In Prometheus counts also fall, and the sum is an estimate."),
     Metric("curve", "charts", "once", "drawing", None,
            "`[K, recall, latency]`: the expected values for each K, up to 40 points. The recall "
-           "is that of the goal's model, for a goal `recall` corrected by the losses that were "
-           "counted."),
+           "is measured by the lateness of results; for other models of `recall` and other goals "
+           "it is that of their model."),
     Metric("chosen", "charts", "once", "drawing", None,
-           "The point of the curve where K is now. It is above the target by the margin that "
-           "keeps the promise in bad periods too."),
+           "The point of the curve where K is now. It is above the target by what keeps the "
+           "promise in bad periods too."),
     Metric("harvest", "charts", "once", "drawing", None,
            "With `shed = \"adaptive\"`: which share of each direction's events searches each "
            "basic window, newest first; of the shard that sheds most."),
