@@ -56,13 +56,14 @@ has them merged. A line for two streams has two to five kilobytes, and never mor
 }
 
 _END = """\
-`delays` has all delays of the recent past, in steps of `granularity`, where the goal learns; for
-other goals it is a sample, one event in 127 of the last 130,000 to 260,000 rows, scaled up. Its
-histogram in Prometheus is of *recent* delays: do not take a `rate` of it.
+`delays` has all delays of the recent past, in steps of `granularity` (beyond 4,096 steps within
+1/32), where the goal learns from delays; for other goals it is a sample, one event in 127 of the
+last 130,000 to 260,000 rows, scaled up. Its histogram in Prometheus is of *recent* delays: do not
+take a `rate` of it.
 
-There is a curve for the goals `recall` (models `measured` and `eqsel`), `latency`, `input_quantile`
-and `drop_ratio` of joins. In the merged curve, shards are weighted by their number of results; its
-K is the largest one.
+There is a curve for the goals `recall` (models `lateness`, `measured` and `eqsel`), `latency`,
+`input_quantile` and `drop_ratio` of joins. In the merged curve, shards are weighted by their number
+of results; its K is the largest one.
 """
 
 _FOLDS = {"known": "largest known", "norm": "root of the sum of squares"}

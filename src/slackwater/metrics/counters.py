@@ -110,7 +110,7 @@ class Metrics:
 
     @property
     def buffered(self) -> int:
-        """Events that wait in K-slack or in the Synchronizer."""
+        """Events that wait to be put in order."""
         return sum(stream.buffered for stream in self.streams.values())
 
     @property

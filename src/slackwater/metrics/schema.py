@@ -111,7 +111,7 @@ METRICS = (
     Metric("late_dropped", "stream", "sum", "events", "late_dropped_total",
            "Late events that were too old to be stored."),
     Metric("buffered", "stream", "sum", "events", "buffered",
-           "Events that wait in K-slack or in the Synchronizer."),
+           "Events that wait to be put in order."),
     Metric("shed", "stream", "sum", "events", "shed_total",
            "Events refused for lack of CPU (load shedding)."),
     Metric("rejected", "stream", "sum", "reasons", "rejected_total",
@@ -216,8 +216,8 @@ METRICS = (
            "recall is measured: the share of the last results that were not later than K. For "
            "others it is that of a model."),
     Metric("chosen", "charts", "once", "drawing", None,
-           "The point of the curve where K is now. It is above the target by the margin that "
-           "keeps the promise in bad periods too."),
+           "The point of the curve where K is now. It is above the target by what keeps the "
+           "promise in bad periods too."),
     Metric("why", "charts", "once", "drawing", None,
            "Why K is what it is, in words; of the shard with the largest K. Only of a goal "
            "`recall` with its default model."),
