@@ -166,7 +166,9 @@ def test_what_is_made_under_overload_is_true_and_all_is_accounted_for(case, kind
 @given(cases(), SHEDDING, st.sampled_from([50.0, 400.0, 3000.0]), CUTS)
 def test_cuts_and_restarts_change_nothing_under_overload(case, kind, budget, sizes):
     query = engine_query(
-        case._replace(pipeline="icde16", late_probe="none"), late="emit", shed=overloaded(kind, budget)
+        case._replace(pipeline="icde16", late_probe="none"),
+        late="emit",
+        shed=overloaded(kind, budget),
     )
     batch, _ = recorded(query, tables(case), "arr")
     whole = fed(query, batch)
