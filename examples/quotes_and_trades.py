@@ -38,12 +38,11 @@ with TemporaryDirectory() as scratch:
     write(here / "trades", [(1, "ACME", 10.0), (6, "ZINC", 7.6), (15, "ACME", 10.2)],
           [(21, "ZINC", 7.3), (30, "ACME", 10.4)])  # fmt: skip
     query = sw.join(
-        sw.Stream("quotes", ts="time", window="5 seconds"),
-        sw.Stream("trades", ts="time", window="5 seconds"),
+        *(sw.Stream(name, ts="time", window="5 seconds") for name in ("quotes", "trades")),
         on="symbol",
         goal=sw.Slack("1 second"),
         late="emit",
-        retention="1 minute",  # rows so late are still matched
+        retention="1 minute",  # rows that are so late are still matched
     )
     read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     quotes, trades = read.parquet(f"{here}/quotes"), read.parquet(f"{here}/trades")

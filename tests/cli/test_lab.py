@@ -15,7 +15,8 @@ from slackwater_lab.recorded_streams import folder_of
 NAMES = [  # names never change, or results cannot be compared across versions
     "fig6", "table2", "resolution", "fig7", "fig8", "fig9", "fig10", "fig11",
     "thesis-data", "thesis-quality", "thesis-time", "thesis-options", "thesis-overhead",
-    "kim", "grubjoin", "pecj", "frontier", "step", "gap", "rivals", "moving", "real", "concepts",
+    "kim", "grubjoin", "pecj", "frontier", "step", "gap", "rivals", "moving", "real", "start",
+    "concepts",
 ]  # fmt: skip
 
 

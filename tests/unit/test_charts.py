@@ -221,7 +221,7 @@ def test_the_measured_curve_is_the_share_of_results_that_were_not_later():
     assert recalls == sorted(recalls)
     assert recalls[0] < 0.9
     assert recalls[-1] == 1.0
-    assert "of the results of the last" in drawn.why[0]
+    assert "of the results of the last" in drawn.slack_reason[0]
     slack, recall = drawn.chosen
     assert recall == pytest.approx(engine.controller.recall_at([slack])[0], abs=1e-6)
 

@@ -168,7 +168,7 @@ def _with_measured_curve(
         return part
     points = [[slack, recall] for slack, recall in zip(slacks, recalls, strict=False)]
     chosen_point = [chosen, recalls[-1]]
-    return part._replace(curve=points, chosen=chosen_point, why=controller.reasons())
+    return part._replace(curve=points, chosen=chosen_point, slack_reason=controller.reasons())
 
 
 def _ladder(step: int, largest: int) -> list[int]:

@@ -43,7 +43,7 @@ class ChartPart(NamedTuple):
     true: float = 0.0  # and all that there should be
     curve: list[list[float]] | None = None  # [K, recall]
     chosen: list[float] | None = None  # the same of the K in force
-    why: list[str] | None = None  # why K is what it is, in words
+    slack_reason: list[str] | None = None  # why K is what it is, in words
     harvest: list[dict[str, Any]] | None = None
     throttle: float = 1.0
     aggregates: list[dict[str, Any]] | None = None
@@ -60,7 +60,7 @@ class Charts(NamedTuple):
     delays: dict[str, dict[str, list[int]]]
     curve: list[list[float]] | None
     chosen: list[float] | None
-    why: list[str] | None
+    slack_reason: list[str] | None
     harvest: list[dict[str, Any]] | None
     aggregates: list[dict[str, Any]] | None
 
@@ -95,7 +95,7 @@ def merge(parts: Sequence[ChartPart]) -> Charts | None:
         delays=_added_delays(known),
         curve=curve,
         chosen=chosen,
-        why=max(known, key=lambda part: part.slack or 0).why,
+        slack_reason=max(known, key=lambda part: part.slack or 0).slack_reason,
         harvest=min(harvests, key=lambda part: part.throttle).harvest if harvests else None,
         aggregates=[row for own in rows for row in own][-_MOST_ROWS:] if rows else None,
     )

@@ -218,7 +218,7 @@ METRICS = (
     Metric("chosen", "charts", "once", "drawing", None,
            "The point of the curve where K is now. It is above the target by what keeps the "
            "promise in bad periods too."),
-    Metric("why", "charts", "once", "drawing", None,
+    Metric("slack_reason", "charts", "once", "drawing", None,
            "Why K is what it is, in words; of the shard with the largest K. Only of a goal "
            "`recall` with its default model."),
     Metric("harvest", "charts", "once", "drawing", None,

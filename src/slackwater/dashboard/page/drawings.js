@@ -53,7 +53,7 @@ function drawCurve(host, query, place) {
     svg.append(make('circle', {cx, cy: y(chosen[1]), r: 6.5, fill: cssOf('accent'), stroke: cssOf('card'), 'stroke-width': 2.5}));
     svg.append(make('text', {x: isLeft ? right : cx + 8, y: Math.min(bottom - 6, y(chosen[1]) + 22), 'text-anchor': isLeft ? 'end' : 'start', class: 'strong'}, `K ${duration(chosen[0] / query.perMs)}`));
   }
-  const why = query.drawn('why', place);
+  const why = query.drawn('slack_reason', place);
   host.replaceChildren(svg, ...(why?.length ? [make('p', {class: 'note'}, `Why: ${why.join('; ')}.`)] : []));
 }
 

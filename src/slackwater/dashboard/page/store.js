@@ -4,7 +4,7 @@ const MOST_LINES = 7200;  // beyond it every other line of the older half goes
 const MOST_DRAWINGS = 400;
 const MOST_WINDOWS = 2000;
 const NOT_COLUMNS = new Set(['event', 'id', 'run_id', 'name', 'timestamp', 'metrics', 'charts', 'commands']);
-const DRAWN = ['delays', 'curve', 'chosen', 'why', 'harvest'];
+const DRAWN = ['delays', 'curve', 'chosen', 'slack_reason', 'harvest'];
 
 // The same row as `row_of` in history.py makes.
 function rowOf(line) {
