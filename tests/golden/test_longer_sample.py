@@ -80,7 +80,8 @@ def test_beyond_the_reach_of_the_sample_only_events_are_counted():
 
 
 def test_a_sample_that_found_nothing_gives_a_bound_instead_of_zero():
-    stories = {seed: by_eye("a100 b100 a200 b200 b105", Sampling(seed=seed)) for seed in range(64)}
+    one_in_16 = {seed: Sampling(share=1 / 16, seed=seed) for seed in range(64)}
+    stories = {n: by_eye("a100 b100 a200 b200 b105", one_in_16[n]) for n in one_in_16}
     found = {metrics.lost_estimated for metrics in stories.values()}
     assert found == {0, 16}  # a100 is in the sample, or not
     for metrics in stories.values():

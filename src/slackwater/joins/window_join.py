@@ -171,7 +171,7 @@ class WindowJoin:
 
         Returns which events made results, which were late, and which stand for others.
         """
-        self.frame.ctl[[clock.FIRST, clock.NEXT]] = first
+        self.frame.ctl[[clock.FIRST, clock.NEXT, clock.FETCHED]] = first
         if len(released.event) > len(self._made.n):
             self._made, self._late, self._sampled = _records(len(released.event))
         made, late, sampled = self._made, self._late, self._sampled

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
+    FETCHED,
     FIRST,
     FREE,
     GRID_SHIFT,
@@ -26,6 +27,8 @@ from slackwater.kernels.records import KEY, NEVER, NONE, STREAM, TICK, TS
 from slackwater.kernels.shed import FULL
 from slackwater.kernels.walk import walk
 from slackwater.kernels.windows import END, LIMIT, position, put, reserve
+
+AHEAD = 32  # arrivals whose memory is fetched together
 
 
 @part
@@ -59,6 +62,27 @@ def store_event(event, s, frame, plan, store, arrivals):
         put(code * plan.width + plan.own_place[s, column], t, event, store)
     if frame.tuples[s] != NONE:
         put(timeline(s, plan.width), t, event, store)
+
+
+@part
+def _fetch(begin, end, plan, store, arrivals):
+    """Read what the next arrivals will need: misses of the cache overlap instead of adding up.
+
+    The sum means nothing; it keeps the compiler from leaving the reads out.
+    """
+    read = 0
+    for event in range(begin, end):
+        place = event - arrivals.base
+        code = arrivals.event[place, KEY]
+        if code >= 0:
+            read += store.runs[code * plan.width + arrivals.event[place, STREAM], END]
+    for event in range(begin, end):
+        place = event - arrivals.base
+        code = arrivals.event[place, KEY]
+        if code >= 0:
+            end_of_run = store.runs[code * plan.width + arrivals.event[place, STREAM], END]
+            read += store.entry[max(0, end_of_run - 1), TS]
+    return read
 
 
 @part
@@ -100,6 +124,9 @@ def store_until(
     first = ctl[FIRST]
     while ctl[NEXT] <= last:
         event = ctl[NEXT]
+        if plan.shared == 1 and event >= ctl[FETCHED]:
+            ctl[FETCHED] = min(event + AHEAD, first + behind.shape[0])
+            scratch.state[1] = _fetch(event, ctl[FETCHED], plan, store, arrivals)
         place = event - arrivals.base
         if arrivals.event[place, KEY] != TICK:
             s = arrivals.event[place, STREAM]

@@ -35,7 +35,8 @@ AT_ARRIVAL = 18  # 1: events are stored when they arrive, before they are releas
 NEXT = 19  # the next arrival to store
 UNTIL = 20  # no member later than this counts when a late event is probed
 FIRST = 21  # the first arrival of the step
-CTL_LENGTH = 22
+FETCHED = 22  # arrivals before this one have been fetched into the cache
+CTL_LENGTH = 23
 
 
 @part

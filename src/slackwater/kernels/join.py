@@ -11,7 +11,7 @@ by side: each arrival is stored before the events that it releases are joined.
 
 from __future__ import annotations
 
-from slackwater.kernels.arrival import reserve_all, store_event, store_until
+from slackwater.kernels.arrival import AHEAD, reserve_all, store_event, store_until
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
@@ -78,8 +78,6 @@ LOSS_ESTIMATED = 8  # added: under load shedding only a sample of late events is
 DONE = 0
 NO_ROOM = 1
 RESULTS_FULL = 2
-
-AHEAD = 32  # events whose memory is fetched together
 
 
 @part

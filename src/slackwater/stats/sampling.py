@@ -47,8 +47,8 @@ class Sampling:
         Another seed, another sample.
     """
 
-    share: float = 1 / 16
-    times: int = 16
+    share: float = 1 / 64
+    times: int = 64
     seed: int = 0
 
     def as_dict(self) -> dict[str, Any]:
