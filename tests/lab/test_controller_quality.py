@@ -1,4 +1,4 @@
-"""The quality of Recall's controller on three small fixed data sets: it must not get worse.
+"""The quality of Recall's controller on small fixed data sets: it must not get worse.
 
 Φ and K are what was measured when the controller was made, with room for 0.01 and 3 %. A change of
 the controller that moves them is judged by `lab run moving` and `lab run real` first.
@@ -29,6 +29,7 @@ QUERY = sw.join(*(sw.Stream(name, ts="ts", window="2 s") for name in "ab"), on="
         ("tide-5", 0.95, 1.0, 717),
         ("off-line", 0.9, 0.933, 3_838),
         ("heavy", 0.99, 1.0, 934),
+        ("regimes", 0.95, 0.857, 727),  # below what is promised
     ],
 )
 def test_the_promise_holds_as_often_with_as_little_slack_as_before(family, target, phi, slack):
