@@ -2,8 +2,9 @@
 
 The windows are made by whole-number arithmetic, so they are the same everywhere. Two streams, three
 cells, two values. The delays change after 150 windows; some cells are empty, some windows have no
-results. Where a number is not worked out beside it, it is the one that this code gave when the
-simulations of tests/unit/test_aggregates.py and the lab accepted it: a change of it must be meant.
+results. Where a number is not worked out beside it, it was recorded from this code: it does not
+show that the estimator is good (the simulations of tests/unit/test_aggregates.py do), only that it
+has not changed.
 """
 
 import json
