@@ -13,27 +13,36 @@ import profiles
 import slackwater as sw
 from naive_expression import UndefinedError
 from slackwater.joins.arrow_values import evaluate
-from slackwater.joins.numba_source import LIBRARY, source_of
+from slackwater.joins.numba_source import LIBRARY, Source
 from slackwater.query.expression import (
     And,
     Binary,
     Call,
+    Case,
     Column,
     Compare,
     Condition,
     Expression,
+    In,
+    IsNull,
     Literal,
+    Moment,
     Negate,
     Not,
     Or,
     Type,
-    columns_of,
     literal,
     parse,
     text_of,
     type_of,
 )
-from slackwater.query.expression.nodes import ARITHMETIC, COMPARISONS, FUNCTIONS, VECTOR_FUNCTIONS
+from slackwater.query.expression.nodes import (
+    ARITHMETIC,
+    COMPARISONS,
+    FUNCTIONS,
+    NUMBER_FUNCTIONS,
+    VECTOR_FUNCTIONS,
+)
 from slackwater.testing.sql_condition import sql_of
 
 # ---- text
@@ -45,12 +54,18 @@ STREAMS = st.sampled_from(["a", "b", "quotes", "select", "class", "_q"])
 LITERALS = st.builds(
     Literal,
     st.one_of(
+        st.none(),
+        st.text(max_size=4) | st.sampled_from(["it's", "a.x", "--", "%"]),
         st.booleans(),
         st.integers(0, 2**63 - 1),
         st.floats(0.0, allow_nan=False).map(abs),  # -0.0 is a Negate
     ),
 )
 SCALARS = {name: n for name, n in FUNCTIONS.items() if name not in VECTOR_FUNCTIONS}
+OF_NUMBERS = {n: SCALARS[n] for n in (*NUMBER_FUNCTIONS, "coalesce") if n in SCALARS}
+MOMENTS = st.builds(Moment, st.just("interval"), st.integers(0, 10**12)) | st.builds(
+    Moment, st.just("timestamp"), st.integers(-(10**15), 10**15)
+)
 
 
 def several(operand, most=3):
@@ -72,21 +87,31 @@ def calls(draw, argument, functions):
     return Call(name, tuple(draw(st.lists(argument, **size))))
 
 
-def more(inner):
+def cases(inner):
+    branches = st.lists(st.tuples(inner, inner), min_size=1, max_size=2).map(tuple)
+    return st.builds(Case, branches, inner | st.just(Literal(None)))
+
+
+def more(inner, functions=OF_NUMBERS):
     return st.one_of(
+        st.builds(IsNull, inner),
+        st.builds(In, inner, several(inner)),
+        cases(inner),
         st.builds(Negate, inner),
         st.builds(Not, inner),
         st.builds(Binary, st.sampled_from(ARITHMETIC), inner, inner),
         st.builds(And, several(inner)),
         st.builds(Or, several(inner)),
         comparisons(inner),
-        calls(inner, SCALARS),
+        calls(inner, functions),
     )
 
 
 COLUMNS = st.builds(Column, STREAMS, NAMES)
 TREES = st.recursive(
-    COLUMNS | LITERALS | calls(COLUMNS, dict.fromkeys(VECTOR_FUNCTIONS, 2)), more, max_leaves=12
+    COLUMNS | LITERALS | MOMENTS | calls(COLUMNS, dict.fromkeys(VECTOR_FUNCTIONS, 2)),
+    lambda inner: more(inner, SCALARS),
+    max_leaves=12,
 )
 
 
@@ -184,14 +209,21 @@ def test_duckdb_computes_what_a_tree_means(database, tree, rows):
     assert all(map(same, [value for (value,) in found], expected)), (sql, found, expected)
 
 
-@given(tree=NUMBERS, row=ROW)
+@given(tree=NUMBERS, row=ROW_WITH_NULLS)
 def test_the_source_for_numba_is_python_that_computes_what_a_tree_means(tree, row):
     expected = meaning(tree, row)
     assume(steady(tree, row))
-    variables = {column: f"v{i}" for i, column in enumerate(KINDS)}
-    given_values = {name: row[column] for column, name in variables.items()}
-    found = eval(source_of(tree, variables), dict(LIBRARY), given_values)
-    assert same(found, expected)
+    values = {column: f"v{i}" for i, column in enumerate(KINDS)}
+    nulls = {column: f"n{i}" for i, column in enumerate(KINDS)}
+    known = {name: row[column] or 0 for column, name in values.items()}
+    known |= {name: row[column] is None for column, name in nulls.items()}
+    source, library = Source(values, nulls), dict(LIBRARY)
+    assert eval(source.null(tree), library, known) is (expected is None)
+    truth = naive_expression.truth(expected)
+    assert eval(source.true(tree), library, known) is (truth is True)
+    assert eval(source.false(tree), library, known) is (truth is False)
+    if expected is not None:
+        assert same(eval(source.value(tree), library, known), expected)
 
 
 # Compiling takes a second.
@@ -211,11 +243,8 @@ def test_a_join_finds_what_its_condition_means(tree, rows):
         for i, a in enumerate(rows)
         for j, b in enumerate(rows)
     ]
-    read = columns_of(tree)
     expected = []
     for i, j, row in pairs:
-        if any(row[column] is None for column in read):
-            continue  # the row is rejected: null in where
         if meaning(tree, row):
             expected.append((i, j))
         assume(steady(tree, row))

@@ -38,6 +38,7 @@ def distinct_streams(draw, windows, most=4, vectors=False):
             draw(windows),
             vectors={"v": draw(st.integers(1, 9))} if vectors and draw(st.booleans()) else {},
             source=draw(st.sampled_from([name, "shared", "other source"])),
+            id=draw(st.sampled_from([(), (), "seq", ("part", "seq no")])),
         )
         for name in names
     ]
@@ -136,6 +137,35 @@ def joins(draw):
 
 
 @st.composite
+def kinds_of_joins(draw):
+    how = draw(st.sampled_from(["inner", "left", "right", "full", "semi", "anti", "asof"]))
+    windows = st.none() if how == "asof" else DURATIONS
+    streams = draw(distinct_streams(windows, most=2))
+    names = [stream.name for stream in streams]
+    emit = draw(st.sampled_from(["ordered", "eager"]))
+    has_corrections = emit == "ordered" or how not in ("inner", "semi")
+    has_alone = how in ("left", "right", "full", "anti")
+    unmatched = st.sampled_from([None, 0.99]) if has_alone else st.none()
+    tied = f"{names[0]}.{draw(COLUMNS)} = {names[1]}.{draw(COLUMNS)}"
+    return sw.join(
+        *streams,
+        on=draw(st.sampled_from([None, "k", ("k", "px"), (tied,)])),
+        where=draw(st.none() | conditions(names)),
+        goal=draw(
+            st.builds(sw.Recall, SHARES, over=LONG, unmatched=unmatched)
+            | st.builds(sw.Slack, DURATIONS)
+        ),
+        late=draw(st.sampled_from(["count", "emit"])) if has_corrections else "count",
+        how=how,
+        emit=emit,
+        tolerance=draw(DURATIONS) if how == "asof" else None,
+        direction=draw(st.sampled_from(["backward", "nearest"])) if how == "asof" else "backward",
+        retention=draw(st.none() | DURATIONS),
+        result_id=draw(st.booleans()),
+    )
+
+
+@st.composite
 def windows(draw):
     functions = st.sampled_from(["avg", "sum", "count", "min", "max", "stddev", "first", "last"])
     select = st.dictionaries(
@@ -189,7 +219,7 @@ def aggregates(draw):
     )  # fmt: skip
 
 
-QUERIES = st.one_of(joins(), windows(), aggregates())
+QUERIES = st.one_of(joins(), kinds_of_joins(), windows(), aggregates())
 
 
 def normal(query):
@@ -274,8 +304,8 @@ def test_a_mutilated_query_is_another_one_or_an_error_with_its_place(query, how,
         ("SELECT * FROM a [5 SEC], b", "stream b needs a window: b [RANGE 5 SECONDS]"),
         ("SELECT * FROM a [5 SEC], b [5 SEC] WHERE x = 1", "say of which stream x is: a.x or b.x"),
         ("SELECT * FROM ab [5 SEC], c [5 SEC] WHERE abc.x = 1", "did you mean ab?"),
-        ("SELECT * FROM a [5 SEC], b [5 SEC] WHERE a.s = 'IBM'", "got the text 'IBM'; filter by"),
-        ("SELECT * FROM a [5 SEC], b [5 SEC] WHERE a.x IS NULL", "expected numbers, columns"),
+        ("SELECT * FROM a [5 SEC], b [5 SEC] WHERE lowr(a.s) = 'IBM'", "did you mean lower?"),
+        ("SELECT * FROM a [5 SEC], b [5 SEC] WHERE a.x <=> 1", "expected columns, numbers"),
         ("SELECT a.x + 1 FROM a [5 SEC], b [5 SEC]", "name the column a.x + 1 with AS"),
         ("SELECT a.x AS x, b.y AS x FROM a [5 SEC], b [5 SEC]", "more than one column x; name one"),
         ("SELECT SUM(a.x) FROM a [5 SEC], b [5 SEC]", "need windows: WINDOW TUMBLING"),

@@ -97,11 +97,11 @@ C = sw.Stream("c", ts="ts", window=10)
         ),
         (
             lambda: sw.join(A, B, where="a.x <", goal=sw.NoSlack()),
-            "where does not parse: invalid syntax",
+            "where does not parse: expected a value, got the end",
         ),
         (
-            lambda: sw.join(A, B, where="a.x < 'b'", goal=sw.NoSlack()),
-            "where may only hold numbers, got 'b'",
+            lambda: sw.join(A, B, where="a.x < 'b", goal=sw.NoSlack()),
+            "where does not parse: a ' is not closed",
         ),
         (
             lambda: sw.join(A, B, where="x < 1", goal=sw.NoSlack()),
@@ -146,7 +146,7 @@ C = sw.Stream("c", ts="ts", window=10)
         (lambda: sw.Stream("a", "ts", 1, vectors=3), "lengths not below 1.*got 3"),
         (
             lambda: sw.join(A, B, where="[a.x]", goal=sw.NoSlack()),
-            "where may use arithmetic.*got List",
+            "where does not parse: '\\[' has no meaning here",
         ),
         (
             lambda: sw.join(A, B, where=3, goal=sw.NoSlack()),

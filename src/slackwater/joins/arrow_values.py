@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any
@@ -18,23 +18,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slackwater.errors import DataError, QueryError
-from slackwater.joins.columns import is_number, is_vector
+from slackwater.joins.arrow_functions import (
+    CALLS,
+    LENGTH,
+    MICROS,
+    aligned,
+    compared,
+    computed,
+    number,
+    truth,
+)
+from slackwater.joins.column_types import type_in_tree
 from slackwater.query.expression import (
-    VECTOR_FUNCTIONS,
     And,
     Binary,
     Call,
+    Case,
     Column,
     Compare,
+    In,
+    IsNull,
     Literal,
+    Moment,
     Negate,
     Node,
     Not,
     Or,
-    Type,
     columns_of,
     text_of,
     type_of,
+    walk,
 )
 
 Values = Mapping[Column, pa.Array]
@@ -50,8 +63,10 @@ def evaluate(tree: Node, columns: Values, what: str) -> pa.Array:
     DataError
         Arrow cannot compute it for these values.
     """
-    type_of(tree, lambda column: _type_in_tree(columns[column].type), what)
+    type_of(tree, lambda column: type_in_tree(columns[column].type), what)
     value = _value(tree, columns, what)
+    if pa.types.is_null(value.type):
+        value = value.cast(pa.bool_())  # Spark's column of nothing but null has a type, too
     if not isinstance(value, pa.Scalar):
         return value
     return pa.repeat(value, len(next(iter(columns.values()))))
@@ -76,170 +91,102 @@ def _computed(node: Node, columns: Values, what: str) -> Any:
 
     match node:
         case Column():
-            return columns[node]
+            column = columns[node]
+            is_coded = pa.types.is_dictionary(column.type)
+            return column.cast(column.type.value_type) if is_coded else column
         case Literal(value):
             return pa.scalar(value)
+        case Moment("interval", length):
+            return pa.scalar(length, LENGTH)
+        case Moment(kind, micros):
+            moment = pa.scalar(micros, MICROS)
+            return moment.cast(pa.date32()) if kind == "date" else moment
         case Negate(operand):
-            return pc.negate_checked(_number(of(operand)))
+            value = of(operand)
+            if pa.types.is_duration(value.type):
+                return pc.negate_checked(value.cast(LENGTH).cast(pa.int64())).cast(LENGTH)
+            return pc.negate_checked(number(value))
         case Binary(operator, left, right):
-            return _ARITHMETIC[operator](_number(of(left)), _number(of(right)))
+            return computed(operator, of(left), of(right))
         case Compare(operands, operators):
             pairs = zip(operators, pairwise(map(of, operands)), strict=True)
-            return reduce(pc.and_kleene, [_compared(sign, *pair) for sign, pair in pairs])
+            return reduce(pc.and_kleene, [compared(sign, *pair) for sign, pair in pairs])
+        case In(operand, options):
+            value = of(operand)
+            return reduce(pc.or_kleene, [compared("==", value, of(each)) for each in options])
+        case IsNull(operand):
+            return pc.is_null(of(operand))
         case Not(operand):
-            return pc.invert(_truth(of(operand)))
+            return pc.invert(truth(of(operand)))
         case And(operands):
-            return reduce(pc.and_kleene, [_truth(of(operand)) for operand in operands])
+            return _connected(operands, columns, what, pc.and_kleene, decides=False)
         case Or(operands):
-            return reduce(pc.or_kleene, [_truth(of(operand)) for operand in operands])
+            return _connected(operands, columns, what, pc.or_kleene, decides=True)
+        case Case(branches, otherwise):
+            return _chosen(branches, otherwise, columns, what)
         case Call(function, arguments):
-            return _CALLS[function](*map(of, arguments))
+            return CALLS[function](*map(of, arguments))
     raise AssertionError(node)
 
 
-# ---- types
+# ---- what is computed for some rows only, as a division by zero elsewhere is no error
 
 
-def _type_in_tree(kind: pa.DataType) -> Type:
-    """What a tree calls a type of Arrow."""
-    if pa.types.is_boolean(kind):
-        return Type.BOOLEAN
-    if pa.types.is_integer(kind):
-        return Type.INTEGER
-    if is_number(kind):
-        return Type.FLOAT
-    return Type.VECTOR if is_vector(kind) else Type.OTHER
+def _can_fail(node: Node) -> bool:
+    return any(isinstance(each, Binary) and each.operator in _FAIL for each in walk(node))
 
 
-def _number(value: Any) -> Any:
-    """The value, booleans as 0 and 1."""
-    return value.cast(pa.int64()) if pa.types.is_boolean(value.type) else value
+def _connected(
+    operands: Sequence[Node], columns: Values, what: str, connect: Any, *, decides: bool
+) -> Any:
+    """Conditions joined by AND or OR; those behind one that decides are not computed."""
+    found = truth(_value(operands[0], columns, what))
+    for operand in operands[1:]:
+        if not _can_fail(operand) or isinstance(found, pa.Scalar):
+            found = connect(found, truth(_value(operand, columns, what)))
+            continue
+        is_open = pc.fill_null(pc.not_equal(found, decides), fill_value=True)
+        places = np.flatnonzero(is_open.to_numpy(zero_copy_only=False))
+        value = _for_rows(operand, columns, what, places, pa.bool_())
+        found = connect(found, _spread(truth(value), places, len(found)))
+    return found
 
 
-def _truth(value: Any) -> Any:
-    """The value, numbers as whether they are not 0."""
-    return pc.not_equal(value, 0) if _is_number(value) else value
+def _chosen(
+    branches: Sequence[tuple[Node, Node]], otherwise: Node, columns: Values, what: str
+) -> Any:
+    """The values of CASE: each condition and value only for the rows that come so far."""
+    n = len(next(iter(columns.values())))
+    left = np.arange(n)
+    parts, places = [], []
+    for test, value in branches:
+        holds = _for_rows(test, columns, what, left, pa.bool_())
+        is_true = np.asarray(pc.fill_null(truth(holds), fill_value=False))
+        parts.append(_for_rows(value, columns, what, left[is_true]))
+        places.append(left[is_true])
+        left = left[~is_true]
+    parts.append(_for_rows(otherwise, columns, what, left))
+    order = np.argsort(np.concatenate([*places, left]), kind="stable")
+    return pa.concat_arrays(aligned(parts)).take(pa.array(order))
 
 
-def _is_number(value: Any) -> bool:
-    return is_number(value.type) and not pa.types.is_boolean(value.type)
+def _for_rows(
+    node: Node, columns: Values, what: str, rows: Any, kind: pa.DataType | None = None
+) -> pa.Array:
+    """The values of a node for some of the rows."""
+    own = {column: columns[column].take(pa.array(rows)) for column in columns_of(node)}
+    value = _value(node, own or {_NONE: pa.nulls(len(rows))}, what)
+    if isinstance(value, pa.Scalar):
+        value = pa.repeat(value, len(rows))
+    return value.cast(kind) if kind is not None and pa.types.is_null(value.type) else value
 
 
-def _float(value: Any) -> Any:
-    return value.cast(pa.float64())
+def _spread(values: pa.Array, places: Any, n: int) -> pa.Array:
+    """The values at these places of n, elsewhere null."""
+    index = np.full(n, -1)
+    index[places] = np.arange(len(places))
+    return values.take(pa.array(index, mask=index < 0))
 
 
-# ---- operators
-
-
-def _divide(left: Any, right: Any) -> Any:
-    return pc.divide(_float(left), _float(right))
-
-
-def _floored(left: Any, right: Any) -> Any:
-    return pc.floor(_divide(left, right))
-
-
-def _remainder(left: Any, right: Any) -> Any:
-    return pc.subtract(_float(left), pc.multiply(_floored(left, right), _float(right)))
-
-
-def _power(left: Any, right: Any) -> Any:
-    return pc.power(_float(left), _float(right))
-
-
-def _compared(sign: str, left: Any, right: Any) -> Any:
-    return _COMPARISONS[sign](_number(left), _number(right))
-
-
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": pc.add_checked,
-    "-": pc.subtract_checked,
-    "*": pc.multiply_checked,
-    "/": _divide,
-    "//": _floored,
-    "%": _remainder,
-    "**": _power,
-}
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": pc.equal,
-    "!=": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-
-
-# ---- functions
-
-
-def _smallest(*values: Any) -> Any:
-    return pc.min_element_wise(*map(_number, values), skip_nulls=False)
-
-
-def _largest(*values: Any) -> Any:
-    return pc.max_element_wise(*map(_number, values), skip_nulls=False)
-
-
-def _hypot(x: Any, y: Any) -> Any:
-    return pc.sqrt(pc.add(_power(x, pa.scalar(2)), _power(y, pa.scalar(2))))
-
-
-def _dist(x: Any, y: Any, u: Any, v: Any) -> Any:
-    return _hypot(pc.subtract(_float(x), _float(u)), pc.subtract(_float(y), _float(v)))
-
-
-def _of_vectors(function: str) -> Callable[[Any, Any], Any]:
-    def compute(left: Any, right: Any) -> Any:
-        a, b = _matrix(left, function), _matrix(right, function)
-        if a.shape != b.shape and len(a):
-            msg = f"select: {function} takes two vectors of the same length, got "
-            raise DataError(msg + f"{a.shape[1]} and {b.shape[1]}")
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return pa.array(_VECTORS[function](a, b))
-
-    return compute
-
-
-def _matrix(column: Any, function: str) -> Any:
-    lengths = pc.unique(pc.list_value_length(column))
-    values = pc.list_flatten(column)
-    if column.null_count or values.null_count or len(lengths) > 1:
-        msg = f"select: {function} takes vectors of one length without nulls"
-        raise DataError(msg)
-    width = lengths[0].as_py() if len(lengths) else 0
-    return values.cast(pa.float64()).to_numpy(zero_copy_only=False).reshape(len(column), width)
-
-
-def _dot(a: Any, b: Any) -> Any:
-    return (a * b).sum(axis=1)
-
-
-def _cosine(a: Any, b: Any) -> Any:
-    norms = np.sqrt(_dot(a, a) * _dot(b, b))
-    return np.divide(_dot(a, b), norms, out=np.zeros(len(norms)), where=norms != 0)
-
-
-_VECTORS: dict[str, Callable[[Any, Any], Any]] = {
-    "dot": _dot,
-    "cosine": _cosine,
-    "l2": lambda a, b: np.sqrt(_dot(a - b, a - b)),
-}
-_CALLS: dict[str, Callable[..., Any]] = {
-    "abs": lambda x: pc.abs_checked(_number(x)),
-    "min": _smallest,
-    "max": _largest,
-    "dist": _dist,
-    "hypot": _hypot,
-    "sqrt": lambda x: pc.sqrt(_float(x)),
-    "exp": lambda x: pc.exp(_float(x)),
-    "log": lambda x: pc.ln(_float(x)),
-    "floor": lambda x: pc.floor(_float(x)),
-    "ceil": lambda x: pc.ceil(_float(x)),
-    "sin": lambda x: pc.sin(_float(x)),
-    "cos": lambda x: pc.cos(_float(x)),
-    "tan": lambda x: pc.tan(_float(x)),
-    "atan2": lambda y, x: pc.atan2(_float(y), _float(x)),
-    **{name: _of_vectors(name) for name in VECTOR_FUNCTIONS},
-}
+_NONE = Column("", "")  # stands for the rows of an expression without columns
+_FAIL = ("/", "//", "%", "div")

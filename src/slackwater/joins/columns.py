@@ -10,18 +10,31 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from slackwater.errors import QueryError
 from slackwater.events.batch import flat, is_set, offsets
+from slackwater.joins.arrow_functions import micros
+from slackwater.joins.arrow_values import evaluate
+from slackwater.joins.column_types import is_number, is_time, is_vector, type_in_tree
+from slackwater.joins.where_plan import Computed, WherePlan, plan
 from slackwater.kernels import vectors as kernels
-from slackwater.kernels.records import F64, I64
+from slackwater.kernels.records import F64, I64, NONE
 from slackwater.query.any_query import AnyQuery
-from slackwater.query.expression import VECTOR_FUNCTIONS, Column, VectorCall
+from slackwater.query.expression import (
+    VECTOR_FUNCTIONS,
+    Column,
+    Part,
+    Type,
+    VectorCall,
+    columns_of,
+)
 from slackwater.query.join import JoinQuery
 from slackwater.query.stream import Stream
 
@@ -34,16 +47,52 @@ class NumberColumn:
     """A column of numbers: row `row` of `ints` or `floats`."""
 
     stream: int
-    name: str
+    name: str  # of a column of the stream, or what Arrow computes
     matrix: str
     row: int
+    null_row: int = NONE  # of `ints`: 1 where the number is null; NONE: it never is
+    computed: Computed | None = None
 
-    def values(self, column: pa.Array) -> NDArray[np.generic]:
-        """The column as it lies there; what is null is 0."""
-        values = column.cast(pa.int64() if self.matrix == "ints" else pa.float64())
-        if values.null_count:
-            values = values.fill_null(0)
-        return np.asarray(values.to_numpy(zero_copy_only=False))
+    @property
+    def reads(self) -> list[str]:
+        """The columns of the stream that it needs."""
+        if self.computed is None:
+            return [self.name]
+        return sorted(column.name for column in columns_of(self.computed.tree))
+
+    def fill(self, table: pa.Table, ints: I64, floats: F64) -> None:
+        """Write the column where it lies; what is null is 0."""
+        column = self._values(table)
+        if self.null_row != NONE:
+            ints[self.null_row] = np.asarray(pc.is_null(column))
+        if self.matrix == "ints":
+            times = is_time(column.type) or pa.types.is_duration(column.type)
+            numbers = micros(column) if times else column.cast(pa.int64())
+        else:
+            numbers = column.cast(pa.float64())
+        if numbers.null_count:
+            numbers = numbers.fill_null(0)
+        matrix = ints if self.matrix == "ints" else floats
+        matrix[self.row] = numbers.to_numpy(zero_copy_only=False)
+
+    def _values(self, table: pa.Table) -> pa.Array:
+        if self.computed is None:
+            return flat(table.column(self.name))
+        read = {
+            column: flat(table.column(column.name)) for column in columns_of(self.computed.tree)
+        }
+        values = evaluate(self.computed.tree, read, "where")
+        return hash_of(values, self.computed.hashed) if self.computed.hashed else values
+
+
+def hash_of(texts: pa.Array, which: int) -> pa.Array:
+    """One of two hashes of each text; null of null."""
+    from pandas.util import hash_array  # noqa: PLC0415  takes long, and few conditions need it
+
+    key = f"slackwater hash{which}"  # of 16 bytes
+    values = texts.fill_null("").to_numpy(zero_copy_only=False).astype(object)
+    found = hash_array(values, hash_key=key, categorize=True).view(np.int64)
+    return pa.array(found, mask=~is_set(texts))
 
 
 @dataclass(frozen=True)
@@ -94,25 +143,28 @@ class Columns(NamedTuple):
 
     numbers: Sequence[NumberColumn] = ()
     vectors: Sequence[VectorColumn] = ()
+    required: Sequence[tuple[int, str]] = ()  # a row with a null in one of them is rejected
 
     @property
     def widths(self) -> dict[str, int]:
         """How many rows of `ints` and `floats` the log needs, and how wide its `vectors` are."""
         rows = {matrix: [c.row for c in self.numbers if c.matrix == matrix] for matrix in _MATRICES}
+        rows["ints"] += [column.null_row for column in self.numbers]
         widths = {matrix: max(used, default=-1) + 1 for matrix, used in rows.items()}
         return widths | {"vectors": max((vector.end for vector in self.vectors), default=0)}
 
     def read(self, stream: int) -> list[str]:
         """The names of those of `stream`."""
-        every: list[NumberColumn | VectorColumn] = [*self.numbers, *self.vectors]
-        return [column.name for column in every if column.stream == stream]
+        names = [name for s, name in self.required if s == stream]
+        names += [n for column in self.numbers if column.stream == stream for n in column.reads]
+        names += [vector.name for vector in self.vectors if vector.stream == stream]
+        return list(dict.fromkeys(names))
 
     def fill(self, stream: int, table: pa.Table, ints: I64, floats: F64, vectors: F64) -> None:
         """Write those of a table of `stream` where conditions look for them."""
         for number in self.numbers:
             if number.stream == stream:
-                matrix = ints if number.matrix == "ints" else floats
-                matrix[number.row] = number.values(flat(table.column(number.name)))
+                number.fill(table, ints, floats)
         for vector in self.vectors:
             if vector.stream == stream:
                 components = slice(vector.first, vector.first + vector.length)
@@ -125,23 +177,30 @@ def columns_read(query: AnyQuery, schemas: Sequence[pa.Schema]) -> Columns:
     if not isinstance(query, JoinQuery) or query.where is None:
         return Columns()
     if callable(query.where):
-        return Columns(_place_numbers(_read_by(query.where, query, schemas), query, schemas))
-    parts = query.condition.parts if query.condition else ()
-    numbers = {column for part in parts for column in part.numbers}
-    calls = {call for part in parts for call in part.calls}
+        read = _read_by(query.where, query, schemas)
+        places = [(query.names.index(column.stream), column.name) for column in read]
+        return Columns(_place_numbers(read, query, schemas), required=places)
+    planned = plan_of(query, tuple(schemas))
+    calls = {call for part in planned.parts for call in Part(part).calls}
+    numbers = {column for part in planned.parts for column in Part(part).numbers}
     return Columns(
-        _place_numbers(sorted(numbers), query, schemas),
+        _place_planned(sorted(numbers), planned, query, schemas),
         _place_vectors(sorted(calls), query, schemas),
+        [(query.names.index(s), name) for s, name in sorted(planned.required)],
+    )
+
+
+@lru_cache(maxsize=256)
+def plan_of(query: JoinQuery, schemas: tuple[pa.Schema, ...]) -> WherePlan:
+    """How the condition of a query is split between Arrow and native code."""
+    assert query.condition is not None
+    by_name = dict(zip(query.names, schemas, strict=True))
+    return plan(
+        query.condition.tree, lambda column: type_in_tree(_type_of(column, by_name[column.stream]))
     )
 
 
 # ---- numbers
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Whether `where` can read a column of this type."""
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(test(kind) for test in tests)
 
 
 def _is_exact(kind: pa.DataType) -> bool:
@@ -165,6 +224,33 @@ def _place_numbers(
         matrix = "ints" if _is_exact(kind) else "floats"
         row = sum(c.stream == s and c.matrix == matrix for c in columns)
         columns.append(NumberColumn(s, column.name, matrix, row))
+    return columns
+
+
+def _place_planned(
+    wanted: Sequence[Column], planned: WherePlan, query: JoinQuery, schemas: Sequence[pa.Schema]
+) -> list[NumberColumn]:
+    """Give each number of a plan a row of `ints` or `floats`, and one more if it may be null."""
+    columns: list[NumberColumn] = []
+    rows = {(s, matrix): 0 for s in range(len(schemas)) for matrix in _MATRICES}
+
+    def next_row(s: int, matrix: str) -> int:
+        rows[s, matrix] += 1
+        return rows[s, matrix] - 1
+
+    for column in wanted:
+        s = query.names.index(column.stream)
+        computed = planned.computed.get(column)
+        matrix = "floats" if planned.types[column] is Type.FLOAT else "ints"
+        if computed is None:
+            can_be_null = column not in planned.required
+            kind = _type_of(column, schemas[s])
+            matrix = "ints" if _is_exact(kind) or not is_number(kind) else "floats"
+        else:
+            can_be_null = computed.can_be_null
+        row = next_row(s, matrix)
+        null_row = next_row(s, "ints") if can_be_null else NONE
+        columns.append(NumberColumn(s, column.name, matrix, row, null_row, computed))
     return columns
 
 
@@ -219,12 +305,6 @@ def _read_by(
 
 
 # ---- vectors
-
-
-def is_vector(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds lists of numbers."""
-    tests = (pa.types.is_fixed_size_list, pa.types.is_list, pa.types.is_large_list)
-    return any(test(kind) for test in tests) and is_number(kind.value_type)
 
 
 def _place_vectors(

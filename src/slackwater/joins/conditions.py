@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NoReturn
 
 import numba
 import pyarrow as pa
 from numba import types
 
-from slackwater.errors import QueryError
+from slackwater.errors import ConditionError, QueryError
 from slackwater.events.log import Log
-from slackwater.joins.columns import Columns, NumberColumn, columns_read
-from slackwater.joins.numba_source import LIBRARY, source_of
+from slackwater.joins.columns import Columns, NumberColumn, columns_read, plan_of
+from slackwater.joins.numba_source import LIBRARY, Source
 from slackwater.joins.visit_order import steps_from
-from slackwater.kernels.records import EVENT, NONE
-from slackwater.query.expression import Column, VectorCall
+from slackwater.kernels.records import EVENT, NONE, TS
+from slackwater.query.expression import Column, Part, VectorCall
 from slackwater.query.join import JoinQuery
 from slackwater.query.stream import Stream
 
@@ -63,8 +63,12 @@ def compile_conditions(query: JoinQuery, schemas: Sequence[pa.Schema]) -> Condit
 
     Load shedding may change the orders of the join: then there are sites for all of them.
     """
-    streams = tuple(Stream(s.name, "ts", 0, vectors=s.vectors) for s in query.streams)
-    plain = JoinQuery(streams, query.on, query.where)
+    reach = (0,) * len(query.streams) if query.gap is None else query.lengths
+    streams = tuple(
+        Stream(s.name, "ts", length, vectors=s.vectors)
+        for s, length in zip(query.streams, reach, strict=True)
+    )
+    plain = JoinQuery(streams, query.on, query.where, between=query.gap)
     return _compile_conditions(plain, tuple(schemas), may_reorder(query))
 
 
@@ -73,7 +77,7 @@ def may_reorder(query: JoinQuery) -> bool:
 
     Counting multiplies the leaves of the join tree, in whatever order.
     """
-    walks = query.select != "count" or query.where is not None
+    walks = query.select != "count" or query.has_condition
     return query.shedding is not None and walks and len(query.streams) <= _MOST_REORDERED
 
 
@@ -81,13 +85,16 @@ def may_reorder(query: JoinQuery) -> bool:
 def _compile_conditions(
     query: JoinQuery, schemas: tuple[pa.Schema, ...], every_order: bool
 ) -> Conditions:
-    if query.where is None:
+    if not query.has_condition:
         return Conditions(Columns(), None)
     columns = columns_read(query, schemas)
     if callable(query.where):
         tests, names = _function_test(query.where, query, columns.numbers)
     else:
-        tests, names = _text_tests(query, columns), dict(LIBRARY)
+        tests, names = _text_tests(query, schemas, columns), dict(LIBRARY)
+    if query.gap is not None:
+        low, high = query.gap
+        tests.insert(0, _Test(f"{low} <= t1 - t0 <= {high}", frozenset({0, 1})))
     source, sites = _scan_source(tests, columns.numbers, query, every_order)
     exec(compile(source, "<where>", "exec"), names)  # built from a checked tree, or calls `where`
     try:
@@ -133,24 +140,38 @@ def scan_signature() -> Any:
     return types.int64(types.int64, types.int64, types.int64, entries, vector, records, vector)
 
 
+def raise_for_row(query: JoinQuery, log: Log, event: int, error: Exception) -> NoReturn:
+    """Say which row a condition failed for; what no condition raises goes on as it is."""
+    if not isinstance(error, ArithmeticError) and not callable(query.where):
+        raise error  # only a user's function can raise something else
+    at = event - log.base
+    msg = (
+        f"where raised {type(error).__name__} ({error}) for row {log.row[at]} of stream "
+        f"{query.names[log.stream[at]]!r}, ts {log.ts[at]}; "
+        "it must be defined for all events that meet"
+    )
+    raise ConditionError(msg) from error
+
+
 # ---- text
 
 
-def _text_tests(query: JoinQuery, columns: Columns) -> list[_Test]:
-    parts = query.condition.parts if query.condition else ()
-    sources: dict[Column | VectorCall, str] = {
-        Column(query.names[c.stream], c.name): _variable(c) for c in columns.numbers
-    }
+def _text_tests(query: JoinQuery, schemas: Sequence[pa.Schema], columns: Columns) -> list[_Test]:
+    parts = plan_of(query, tuple(schemas)).parts if query.condition else ()
+    numbers = {Column(query.names[c.stream], c.name): c for c in columns.numbers}
+    values: dict[Column | VectorCall, str] = {k: _variable(c) for k, c in numbers.items()}
     vectors = {Column(query.names[c.stream], c.name): c for c in columns.vectors}
     width = columns.widths["vectors"]
-    for call in frozenset().union(*(part.calls for part in parts)):
+    for call in frozenset().union(*(Part(part).calls for part in parts)):
         a, b = vectors[call.left], vectors[call.right]
         ends = f"place{a.stream}, {a.first}, place{b.stream}, {b.first}"
         # As a constant, the length would unroll short loops into code without vector registers.
-        sources[call] = f"{call.function}(vectors, {ends}, width - {width - a.length})"
+        values[call] = f"{call.function}(vectors, {ends}, width - {width - a.length})"
+    nulls = {key: _null(c) for key, c in numbers.items() if c.null_row != NONE}
+    source = Source(values, nulls)
     return [
-        _Test(source_of(part.tree, sources), frozenset(map(query.names.index, part.streams)))
-        for part in sorted(parts, key=lambda part: bool(part.calls))  # numbers are compared first
+        _Test(source.true(part.tree), frozenset(map(query.names.index, part.streams)))
+        for part in sorted(map(Part, parts), key=lambda part: bool(part.calls))  # numbers first
     ]
 
 
@@ -181,13 +202,14 @@ def _scan_source(
         "def scan(site, begin, end, entry, at, arrivals, hits):",
         "    base, ints, floats = arrivals.base, arrivals.ints, arrivals.floats",
         "    vectors, width = arrivals.vectors, arrivals.vectors.shape[1]",
+        *(["    event = arrivals.event"] if query.gap else []),
         "    n = 0",
     ]
     sites: Sites = {}
     for bound, found in _all_steps(query) if every_order else _planned_steps(query):
         now = [test for test in tests if _applies(test, bound, found)]
         if now and (bound, found) not in sites:
-            lines += _loop(len(sites), now, numbers, bound, found)
+            lines += _loop(len(sites), now, numbers, bound, found, query.gap is not None)
             sites[bound, found] = len(sites)
     return "\n".join([*lines, "    return n", ""]), sites
 
@@ -222,12 +244,15 @@ def _loop(
     numbers: Sequence[NumberColumn],
     bound: frozenset[int],
     found: int,
+    with_times: bool,
 ) -> list[str]:
     read = frozenset().union(*(test.streams for test in tests))
     constants = [
-        line for s in sorted(read & bound) for line in _load(s, f"at[{s}] - base", numbers)
+        line
+        for s in sorted(read & bound)
+        for line in _load(s, f"at[{s}] - base", numbers, with_times)
     ]
-    variables = _load(found, f"entry[i, {EVENT}] - base", numbers)
+    variables = _load(found, f"entry[i, {EVENT}] - base", numbers, with_times)
     condition = " and ".join(f"({test.source})" for test in tests)
     return [
         f"    if site == {site}:",
@@ -240,19 +265,27 @@ def _loop(
     ]
 
 
-def _load(stream: int, place: str, numbers: Sequence[NumberColumn]) -> list[str]:
+def _load(stream: int, place: str, numbers: Sequence[NumberColumn], with_time: bool) -> list[str]:
     """Source that finds the event of `stream`, and reads its numbers into their variables.
 
     They are Python's numbers also without numba.
     """
     lines = [f"place{stream} = {place}"]
+    if with_time:
+        lines.append(f"t{stream} = int(event[place{stream}, {TS}])")
     for number in numbers:
         if number.stream == stream:
             kind = "int" if number.matrix == "ints" else "float"
             value = f"{kind}({number.matrix}[{number.row}, place{stream}])"
             lines.append(f"{_variable(number)} = {value}")
+            if number.null_row != NONE:
+                lines.append(f"{_null(number)} = ints[{number.null_row}, place{stream}] != 0")
     return lines
 
 
 def _variable(number: NumberColumn) -> str:
     return f"v{number.stream}_{number.matrix}{number.row}"
+
+
+def _null(number: NumberColumn) -> str:
+    return f"n{number.stream}_{number.null_row}"

@@ -38,7 +38,9 @@ class Projection:
     """The columns that `query.select` lists; ``stream.*`` stands for all of a stream."""
 
     def __init__(self, query: JoinQuery, schemas: Sequence[pa.Schema]) -> None:
-        self._schemas = dict(zip(query.names, schemas, strict=True))
+        pairs = enumerate(zip(query.names, schemas, strict=True))
+        self._schemas = {name: schema for s, (name, schema) in pairs if query.shows(s)}
+        self._how = query.how
         self.items = [item for name, text in query.listed for item in self._items(name, text)]
         empty = {
             Column(stream, field.name): pa.array([], field.type)
@@ -51,10 +53,12 @@ class Projection:
     def _items(self, name: str, text: str) -> list[Item]:
         stream, _, column = text.partition(".")
         if column == "*":
+            self._check_shown(stream)
             own = self._schemas[stream].names
             return [Item(f"{stream}_{name}", Column(stream, name)) for name in own]
         item = Item(name, parse(text, "select"))
         for read in sorted(item.reads):
+            self._check_shown(read.stream)
             if read.name not in self._schemas[read.stream].names:
                 listed = ", ".join(self._schemas[read.stream].names)
                 msg = (
@@ -64,6 +68,12 @@ class Projection:
                 raise QueryError(msg)
         return [item]
 
+    def _check_shown(self, stream: str) -> None:
+        if stream not in self._schemas:
+            [shown] = self._schemas
+            msg = f"how={self._how!r} has columns of stream {shown!r} only, select reads {stream!r}"
+            raise QueryError(msg)
+
     def _field(self, item: Item, column: pa.Array) -> pa.Field:
         if item.column is not None:
             stream, name = item.column
@@ -71,7 +81,9 @@ class Projection:
         return pa.field(item.name, column.type)
 
     def read(self, stream: str) -> list[str]:
-        """The columns of `stream` that results need."""
+        """The columns of `stream` that results need; none if they show none of it."""
+        if stream not in self._schemas:
+            return []
         needed = {column for item in self.items for column in item.reads}
         return [c for c in self._schemas[stream].names if (stream, c) in needed]
 

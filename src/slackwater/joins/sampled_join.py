@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
 
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
-from slackwater.joins.conditions import Conditions, scan_signature
+from slackwater.joins.conditions import Conditions
+from slackwater.joins.kernel_types import FLAGS, LATENESS, MATRIX, NUMBER, VECTOR, join_types
 from slackwater.joins.window_join import WindowJoin
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as storing
@@ -23,12 +23,8 @@ from slackwater.kernels.histogram import BUCKETS
 from slackwater.kernels.records import (
     I64,
     U8,
-    Frame,
     Lateness,
-    Plan,
     Results,
-    Scratch,
-    Store,
 )
 from slackwater.query.join import JoinQuery
 
@@ -73,6 +69,7 @@ class SampledJoin:
         self._join = WindowJoin(query, conditions, self.log, limits=small)
         self._scan = conditions.scan
         ctl = self._join.frame.ctl
+        ctl[clock.AT_ARRIVAL] = 1
         ctl[clock.LATE] = _EMIT
         ctl[clock.RETENTION] = _NO_LIMIT
         m = len(query.streams)
@@ -148,30 +145,19 @@ def compiled_probe(has_condition: bool) -> Any:
     """The kernel, compiled once for all conditions (called through a pointer) and for none."""
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
-        vector = types.Array(types.int64, 1, "C")
-        matrix = types.Array(types.int64, 2, "C")
-        runs = types.Array(types.int32, 2, "C")
-        flags = types.Array(types.uint8, 1, "C")
-        n = types.int64
         kernel.disable_compile(False)
         kernel.compile((
-            n,
-            n,
-            flags,
-            vector,
-            vector,
-            matrix,
-            matrix,
-            vector,
-            types.FunctionType(scan_signature()) if has_condition else types.none,
-            types.NamedUniTuple(vector, 4, Frame),
-            types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
-            types.NamedTuple([runs, matrix], Store),
-            types.NamedTuple([*[vector] * 6, matrix, *[vector] * 8], Scratch),
-            numba.typeof(Log().records()),
-            types.NamedTuple([matrix, vector, vector, vector, flags], Results),
-            types.NamedTuple([vector, matrix, vector], Lateness),
-            matrix,
+            NUMBER,
+            NUMBER,
+            FLAGS,
+            VECTOR,
+            VECTOR,
+            MATRIX,
+            MATRIX,
+            VECTOR,
+            *join_types(has_condition),
+            LATENESS,
+            MATRIX,
         ))  # fmt: skip
         kernel.disable_compile()
     return kernel

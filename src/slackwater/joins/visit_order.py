@@ -108,7 +108,7 @@ def build_plan(
         own_place[s, : len(own)] = [keys[k].streams.index(s) for k in own]
     n_keys = np.array([len(own) for own in columns], np.int64)
     width = max(len(key.streams) for key in keys)
-    shared = int(len(keys) == 1 and not query.where and not query.has_tuple_windows)
+    shared = int(len(keys) == 1 and not query.has_condition and not query.has_tuple_windows)
     return Plan(width, shared, inner, stream, parent, column, place, site, n_keys, own_place)
 
 
@@ -145,7 +145,7 @@ def counted(query: JoinQuery) -> I64:
     """Which streams are only counted: the leaves, where nothing is walked; [start, stream]."""
     keys, n_streams = query.keys, len(query.streams)
     leaves = np.zeros((n_streams, n_streams), np.int64)
-    if query.select == "count" and query.where is None:
+    if query.select == "count" and not query.has_condition:
         for start in range(n_streams):
             for step in steps_from(start, keys):
                 leaves[start, step.stream] = not step.inner

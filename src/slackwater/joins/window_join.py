@@ -15,10 +15,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from slackwater.errors import ConditionError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
-from slackwater.joins.conditions import Conditions, scan_signature
+from slackwater.joins.conditions import Conditions, raise_for_row
+from slackwater.joins.kernel_types import LATENESS, NUMBER, VECTOR, join_types
 from slackwater.joins.sorted_windows import SortedWindows
 from slackwater.joins.visit_order import build_plan
 from slackwater.kernels import frame as clock
@@ -36,7 +36,6 @@ from slackwater.kernels.records import (
     Late,
     Lateness,
     Made,
-    Plan,
     Released,
     Results,
     Sampled,
@@ -130,6 +129,18 @@ class WindowJoin:
         """The join's clock."""
         return int(self.frame.ctl[clock.TIME])
 
+    @property
+    def stores_at_arrival(self) -> bool:
+        """Whether events are stored before they are released; if not, when they are."""
+        return bool(self.frame.ctl[clock.AT_ARRIVAL])
+
+    def measure_lateness(self, record: Lateness, waiting: I64) -> None:
+        """Count the lateness of results into `record`; events that are `waiting` take part."""
+        self.lateness = record
+        if not self.stores_at_arrival:
+            self.frame.ctl[clock.AT_ARRIVAL] = 1
+            self._put_back(waiting)
+
     def set_retention(self, length: int) -> None:
         """Keep events so long beyond their window from here on.
 
@@ -166,21 +177,22 @@ class WindowJoin:
         """Join events in this order: yields results, each piece valid until the next one.
 
         Behind the clocked stage, `first` is the first arrival of the step; `behind` is how far each
-        of its arrivals is behind the common clock, `clocks` the join's clock before it: they are
-        stored on the way.
+        of its arrivals is behind the common clock, `clocks` the join's clock before it: where
+        lateness is measured, they are stored on the way.
 
         Returns which events made results, which were late, and which stand for others.
         """
-        self.frame.ctl[[clock.FIRST, clock.NEXT, clock.FETCHED]] = first
+        ctl = self.frame.ctl
+        ctl[clock.FIRST] = ctl[clock.NEXT] = ctl[clock.FETCHED] = first
         if len(released.event) > len(self._made.n):
             self._made, self._late, self._sampled = _records(len(released.event))
         made, late, sampled = self._made, self._late, self._sampled
-        self.frame.ctl[[clock.N_MADE, clock.N_LATE]] = 0
+        ctl[clock.N_MADE] = ctl[clock.N_LATE] = 0
         if self._shed is not None:
             self._shed.ctl[shed_places.N_SAMPLED] = 0
         if self._index is not None:
             self._index.reserve(len(self._log.ts))
-        ctl, records = self.frame.ctl, self._log.records()
+        records = self._log.records()
         at, reason = 0, kernels.RESULTS_FULL
         while reason != kernels.DONE:
             at, reason = self._run(at, released, behind, clocks, records)
@@ -209,15 +221,7 @@ class WindowJoin:
             )  # fmt: skip
             return at, reason
         except Exception as error:
-            if not isinstance(error, ArithmeticError) and not callable(self._query.where):
-                raise  # only a user's function can raise something else
-            log, event = self._log, int(self.frame.ctl[clock.CURRENT]) - self._log.base
-            msg = (
-                f"where raised {type(error).__name__} ({error}) for row {log.row[event]} of stream "
-                f"{self._query.names[log.stream[event]]!r}, ts {log.ts[event]}; "
-                "it must be defined for all events that meet"
-            )
-            raise ConditionError(msg) from error
+            raise_for_row(self._query, self._log, int(self.frame.ctl[clock.CURRENT]), error)
 
     # ---- what is kept
 
@@ -236,10 +240,16 @@ class WindowJoin:
         self.frame.held[:] = state.horizons  # what was not kept then cannot be looked at now
         if self._query.retained is None:
             self.frame.ctl[clock.RETENTION] = state.retention
+        self._put_back(kept)
+
+    def _put_back(self, events: I64) -> None:
+        """Store events of the log."""
         at = 0
-        while at < len(kept):
-            at = kernels.put_back(at, kept, self.frame, self.plan, self.store, self._log.records())
-            if at < len(kept):
+        while at < len(events):
+            at = kernels.put_back(
+                at, events, self.frame, self.plan, self.store, self._log.records()
+            )
+            if at < len(events):
                 self.grow()
 
     @property
@@ -292,9 +302,7 @@ class WindowJoin:
 
 
 def _first(n: int, results: Results) -> Results:
-    return Results(
-        results.row[:, :n], results.ts[:n], results.position[:n], results.last[:n], results.late[:n]
-    )
+    return results.take(slice(n))
 
 
 def _records(n: int) -> tuple[Made, Late, Sampled]:
@@ -315,30 +323,19 @@ def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
     """
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
-        vector = types.Array(types.int64, 1, "C")
-        matrix = types.Array(types.int64, 2, "C")
-        runs = types.Array(types.int32, 2, "C")
-        flags = types.Array(types.uint8, 1, "C")
-        n = types.int64
         kernel.disable_compile(False)
         kernel.compile((
-            n,
-            types.NamedUniTuple(vector, 7, Released),
-            vector,
-            vector,
-            types.FunctionType(scan_signature()) if has_condition else types.none,
-            types.NamedUniTuple(vector, 4, Frame),
-            types.NamedTuple([n, n, vector, *[matrix] * 5, vector, matrix], Plan),
-            types.NamedTuple([runs, matrix], Store),
-            types.NamedTuple([*[vector] * 6, matrix, *[vector] * 8], Scratch),
-            numba.typeof(Log().records()),
-            types.NamedTuple([matrix, vector, vector, vector, flags], Results),
-            types.NamedUniTuple(vector, 3, Made),
-            types.NamedUniTuple(vector, 4, Late),
+            NUMBER,
+            types.NamedUniTuple(VECTOR, 7, Released),
+            VECTOR,
+            VECTOR,
+            *join_types(has_condition),
+            types.NamedUniTuple(VECTOR, 3, Made),
+            types.NamedUniTuple(VECTOR, 4, Late),
             shed,
             index,
-            types.NamedUniTuple(vector, 2, Sampled),
-            types.NamedTuple([vector, matrix, vector], Lateness),
+            types.NamedUniTuple(VECTOR, 2, Sampled),
+            LATENESS,
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel
@@ -364,9 +361,8 @@ def _new_frame(query: JoinQuery) -> Frame:
     ctl[clock.COUNT_ONLY] = query.select == "count"
     ctl[clock.LATE] = ("drop", "count", "emit").index(query.late)
     ctl[clock.WINDOW_END] = query.late_probe == "window-end"
-    ctl[clock.HAS_WHERE] = query.where is not None
+    ctl[clock.HAS_WHERE] = query.has_condition
     ctl[clock.HAS_TUPLE_WINDOWS] = query.has_tuple_windows
-    ctl[clock.AT_ARRIVAL] = query.is_clocked
     counts = [s.window.count if isinstance(s.window, Tuples) else NONE for s in query.streams]
     lengths = [NONE if length is None else length for length in query.lengths]
     return Frame(ctl, np.array(lengths), np.array(counts), np.full(m, BEFORE))

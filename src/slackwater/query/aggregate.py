@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slackwater.errors import QueryError
@@ -33,9 +34,10 @@ from slackwater.query.aggregate_checks import (
 from slackwater.query.base import Query, QueryKind
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal, goal_from_dict, goal_to_dict
-from slackwater.query.keys import Key, On, keys_of
+from slackwater.query.keys import Key, On, keys_of, on_texts
+from slackwater.query.shedding_checks import refuse_shedding
 from slackwater.query.stream import Stream, check_streams, named_inputs
-from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.units import Duration, TimeUnit, to_units
 from slackwater.query.window_goals import Deadline
 from slackwater.query.windows import Sliding, Tumbling, window_from_dict, window_to_dict
 
@@ -177,14 +179,7 @@ class AggregateQuery(Query):
 
     # ---- as data
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold.
-
-        Returns
-        -------
-        dict
-            What `from_dict` takes.
-        """
+    def _plain(self) -> dict[str, Any]:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain["streams"] = [stream.to_dict() for stream in self.streams]
         plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
@@ -192,38 +187,30 @@ class AggregateQuery(Query):
         plain["select"] = {n: [a.function, a.column] for n, a in self.select.items()}
         plain["by"] = list(self.by)
         plain["goal"] = goal_to_dict(self.goal)
-        return as_plain(plain)
+        return plain
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> AggregateQuery:
-        """Return the query that `to_dict` described.
-
-        Parameters
-        ----------
-        plain
-            What `to_dict` returned, or the same read from JSON.
-
-        Returns
-        -------
-        AggregateQuery
-            Equal to the one that was described.
-        """
-        given = dict(plain)
-        on, window = given.pop("on"), given.pop("window")
-        return cls(
-            streams=tuple(map(Stream.from_dict, given.pop("streams"))),
-            on=tuple(on) if isinstance(on, list) else on,
-            select={name: Aggregate(*how) for name, how in given.pop("select").items()},
-            window=window_from_dict(window),  # type: ignore[arg-type]  # not Tuples: checked
-            goal=goal_from_dict(given.pop("goal")),
-            by=tuple(given.pop("by")),
-            **given,
-        )
+    def _options(cls, plain: dict[str, Any]) -> dict[str, Any]:
+        on = plain["on"]
+        return {
+            **plain,
+            "streams": tuple(map(Stream.from_dict, plain["streams"])),
+            "on": tuple(on) if isinstance(on, list) else on,
+            "select": {name: Aggregate(*how) for name, how in plain["select"].items()},
+            "window": window_from_dict(plain["window"]),
+            "by": tuple(plain["by"]),
+            "goal": goal_from_dict(plain["goal"]),
+        }
 
     # ---- at work
 
     def replay(
-        self, tables: Mapping[str, Any] | None = None, /, arrival: str = "", **streams: Any
+        self,
+        tables: Mapping[str, Any] | None = None,
+        /,
+        arrival: str = "",
+        weights: str | Path | None = None,
+        **streams: Any,
     ) -> AggregateRun:
         """Aggregate recorded streams in this process, without Spark.
 
@@ -234,6 +221,8 @@ class AggregateQuery(Query):
             names are not given as keywords.
         arrival
             The column with the arrival of a row; deadlines are times of arrival.
+        weights
+            A file of `AggregateRun.save_weights`, with which ``compensate="mlp"`` begins.
         **streams
             The same tables as keywords: ``query.replay(r=a, s=b, arrival="arrived")``.
 
@@ -245,11 +234,14 @@ class AggregateQuery(Query):
         Raises
         ------
         DataError
-            If a table or a column is missing; `arrival` among them.
+            If a table or a column is missing, `arrival` among them; or `weights` is no such file.
+        QueryError
+            If `weights` were made by another recipe, or the estimator has none.
         """
         from slackwater.engine.replay import replay_aggregate  # the front door, on call
 
-        return replay_aggregate(self, named_inputs(self.streams, tables, streams), arrival)
+        inputs = named_inputs(self.streams, tables, streams)
+        return replay_aggregate(self, inputs, arrival, weights)
 
 
 def aggregate(
@@ -265,6 +257,7 @@ def aggregate(
     retention: Duration | None = None,
     unit: TimeUnit = "ms",
     strict: bool = False,
+    shed: str = "off",
 ) -> AggregateQuery:
     """Describe aggregates over the join of each window, reported at a deadline.
 
@@ -300,6 +293,9 @@ def aggregate(
         The time unit inside: ``"ms"`` or ``"us"``.
     strict
         Whether a row with a bad time or key is an error instead of a counted reject.
+    shed
+        Only ``"off"``: joins shed load. Events of a key are counted once whatever their partners
+        are, so sampling keys before the aggregate saves more than skipping work in it.
 
     Returns
     -------
@@ -324,9 +320,14 @@ def aggregate(
     WINDOW TUMBLING 10 S
     WITH DEADLINE 12 S
     """
+    refuse_shedding(
+        shed,
+        "aggregates over a join",
+        "keep a share of the keys of all streams with a filter, and divide counts and sums by it",
+    )
     return AggregateQuery(
         streams,
-        on if on is None or isinstance(on, str) else tuple(on),
+        on_texts(on),
         dict(select),
         window,
         deadline if isinstance(deadline, Deadline) else Deadline(deadline),

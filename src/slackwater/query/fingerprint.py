@@ -15,7 +15,10 @@ from slackwater.query.stream import Stream
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAY_CHANGE = {"goal", "retention", "late", "strict", "shed", "compensate", "confidence"}
+MAY_CHANGE = {
+    "goal", "retention", "late", "strict", "shed", "slack_scope", "compensate", "confidence",
+    "max_jump",
+}  # fmt: skip
 
 
 def fingerprint(query: AnyQuery, schemas: Sequence[pa.Schema]) -> dict[str, Any]:

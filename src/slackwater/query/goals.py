@@ -19,8 +19,16 @@ from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
 from slackwater.query.windows import Tuples, length_of_text
 
 Model = Literal["lateness", "measured", "eqsel", "noneqsel", "late-degree", "pd"]
+Signal = Literal["log", "delay"]
 
-_WITH_FLOOR = ("lateness", "measured")
+# Options that only these models have.
+_MODELS_WITH: dict[str, tuple[Model, ...]] = {
+    "at_least": ("lateness", "measured"),
+    "calibrate": ("eqsel", "noneqsel"),
+    "basic_window": ("eqsel", "noneqsel"),
+    "adwin": ("eqsel", "noneqsel"),
+    "most_late": ("late-degree",),
+}
 # A change for the worse costs what is lost until K is chosen again: a small part of what a period
 # may lose, if there are many intervals in it.
 _INTERVALS_PER_PERIOD = 240
@@ -89,6 +97,9 @@ class Recall:
         Share of these measurements that must reach the target.
     at_least
         K is never smaller than this: a floor for bursts that nothing announces.
+    unmatched
+        Of the rows without a partner, the share that must be right: of outer and anti joins. None:
+        they wait as long as `target` asks for.
     model
         Who chooses K: ``"lateness"`` (the default: by the measured lateness of results),
         ``"measured"`` (by delays, corrected by measured losses; also where lateness cannot be
@@ -105,11 +116,23 @@ class Recall:
         ``"late-degree"`` and ``"pd"``: whether the target is that of the whole run so far.
     gains
         ``"pd"``: what an error of 1 and its change by 1 per interval add to K, as durations.
+    calibrate
+        ``"eqsel"``, ``"noneqsel"``: whether the next interval must make up for the last period
+        (Γ′ of ICDE16 IV-C), as printed. False: Γ′ = Γ, so K follows the model alone.
+    basic_window
+        ``"eqsel"``, ``"noneqsel"``: b, the length of a basic window: a multiple of g. The longer,
+        the less of a window counts as arrived. None: g.
+    adwin
+        ``"eqsel"``, ``"noneqsel"``: the numbers in which ADWIN looks for changes: ``"log"``,
+        log(1 + d) of the delays d, or the ``"delay"`` itself, as printed.
+    most_late
+        ``"late-degree"``: Λ_max, above which late degrees are not told apart; K is never larger.
+        None: the longest window, or `over` if that is longer.
 
     Raises
     ------
     QueryError
-        If `target`, `confidence`, `decay` or `model` is not allowed.
+        If a value is not allowed, or an option belongs to another model.
 
     Examples
     --------
@@ -130,18 +153,30 @@ class Recall:
     decay: float = 0.8
     overall: bool = False
     gains: tuple[Duration, Duration] = ("200 ms", "200 ms")
+    calibrate: bool = True
+    basic_window: Duration | None = None
+    adwin: Signal = "log"
+    most_late: Duration | None = None
+    unmatched: float | None = None
 
     def __post_init__(self) -> None:
         check_share("recall", self.target)
         check_share("confidence", self.confidence, below=1.0)
         check_share("decay", self.decay)
+        if self.unmatched is not None:
+            check_share("unmatched", self.unmatched)
         if self.model not in get_args(Model):
             listed = ", ".join(map(repr, get_args(Model)))
             msg = f"model must be one of {listed}, got {self.model!r}"
             raise QueryError(msg)
-        if self.at_least is not None and self.model not in _WITH_FLOOR:
-            msg = f"at_least= is for model='lateness' and 'measured', got model={self.model!r}"
+        if self.adwin not in get_args(Signal):
+            msg = f"adwin must be one of 'log', 'delay', got {self.adwin!r}"
             raise QueryError(msg)
+        for option, models in _MODELS_WITH.items():
+            if getattr(self, option) != getattr(type(self), option) and self.model not in models:
+                listed = " and ".join(map(repr, models))
+                msg = f"{option}= is for model={listed}, got model={self.model!r}"
+                raise QueryError(msg)
         object.__setattr__(self, "gains", tuple(self.gains))
 
     def check(self, unit: TimeUnit) -> None:
@@ -163,6 +198,23 @@ class Recall:
         for gain in self.gains:
             to_units(gain, unit, "gains")
         self.floor(unit)
+        self.basic_steps(unit)
+        if self.most_late is not None and to_units(self.most_late, unit, "most_late") < 1:
+            msg = f"most_late must be at least 1 {unit}, got {self.most_late!r}"
+            raise QueryError(msg)
+
+    def basic_steps(self, unit: TimeUnit) -> int:
+        """The length of a basic window, b, in steps of g."""
+        if self.basic_window is None:
+            return 1
+        b, g = to_units(self.basic_window, unit, "basic_window"), to_units(self.granularity, unit)
+        if b < 1 or b % g:
+            msg = (
+                f"basic_window must be a multiple of granularity, {self.granularity!r}, "
+                f"got {self.basic_window!r}"
+            )
+            raise QueryError(msg)
+        return b // g
 
     def interval(self, unit: TimeUnit) -> int:
         """The time between two choices of K, L, in units."""

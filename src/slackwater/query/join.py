@@ -12,69 +12,65 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from slackwater.errors import QueryError
 from slackwater.query.base import Query, QueryKind
 from slackwater.query.expression import Condition, Expression, canonical
-from slackwater.query.goals import Goal, NoSlack, Recall, Slack, goal_from_dict, goal_to_dict
+from slackwater.query.goals import Goal, NoSlack, Recall, Slack
+from slackwater.query.interval import Between, interval_units, with_interval
 from slackwater.query.join_checks import (
+    check_choices,
     check_goal,
+    check_interval,
     check_pipeline,
     check_shedding,
     check_slide,
-    parsed_expression,
+    parsed_condition,
     selected_columns,
+    window_lengths,
 )
-from slackwater.query.keys import Key, On, keys_of
-from slackwater.query.shedding import (
-    Shedding,
-    shedding_from_dict,
-    shedding_of,
-    shedding_to_dict,
+from slackwater.query.join_kinds import ONE_SIDED, PRESERVED, WITH_PAIRS, check_kind
+from slackwater.query.join_options import (
+    CHOICES,
+    Bounds,
+    Direction,
+    Emit,
+    How,
+    Late,
+    LateProbe,
+    Overdue,
+    Pipeline,
+    Select,
+    SlackScope,
+    Where,
 )
+from slackwater.query.join_plain import options_of, plain_options
+from slackwater.query.keys import Key, On, keys_of, on_texts
+from slackwater.query.shedding import Shedding, shedding_of
 from slackwater.query.shedding import SheddingOption as Shed
 from slackwater.query.stream import Stream, check_streams, named_inputs
-from slackwater.query.units import Duration, TimeUnit, as_plain, to_units
+from slackwater.query.units import Duration, TimeUnit, to_units
 from slackwater.query.windows import Tuples
 
 if TYPE_CHECKING:
     from slackwater.engine.replay import Run
 
-Bounds = Literal["[]", "(]", "[)"]
-Late = Literal["count", "emit", "drop"]
-LateProbe = Literal["none", "window-end"]
-Overdue = Literal["advance", "now"]
-Pipeline = Literal["clocked", "icde16"]
-Select = Literal["*", "count"] | Mapping[str, str | Expression] | tuple[tuple[str, str], ...]
-Where = str | Expression | Callable[..., bool] | None  # an Expression becomes its text
-
-DEFAULT_RECALL = 0.95  # a join without a goal must not lose results silently
-
-_CHOICES = {
-    "late": get_args(Late),
-    "bounds": get_args(Bounds),
-    "pipeline": get_args(Pipeline),
-    "overdue": get_args(Overdue),
-    "late_probe": get_args(LateProbe),
-    "unit": get_args(TimeUnit),
-    "strict": (True, False),
-}
+# a join without a goal must not lose results silently
+DEFAULT_RECALL: dict[Emit, float] = {"ordered": 0.95, "eager": 0.999}
 
 
 @dataclass(frozen=True)
 class JoinQuery(Query):
-    """An m-way sliding window join; made by `join`, which documents the options."""
+    """A sliding window join; made by `join`, which documents the options."""
 
     kind: ClassVar[QueryKind] = "join"
-    has_recall: ClassVar[bool] = True
 
     streams: tuple[Stream, ...]
     on: str | tuple[str, ...] | None = None
     where: Where = None
-    goal: Goal = field(default_factory=lambda: Recall(DEFAULT_RECALL))
+    goal: Goal = field(default_factory=lambda: Recall(DEFAULT_RECALL["ordered"]))
     select: Select = "*"
     late: Late = "count"
     bounds: Bounds = "[]"
@@ -86,6 +82,13 @@ class JoinQuery(Query):
     unit: TimeUnit = "ms"
     strict: bool = False
     shed: Shed = "off"
+    between: Between | None = None  # only if 0 is not in it: else windows say the same
+    slack_scope: SlackScope = "query"
+    how: How = "inner"
+    tolerance: Duration | None = None
+    direction: Direction = "backward"
+    emit: Emit = "ordered"
+    result_id: bool = False
 
     def __post_init__(self) -> None:
         check_streams(self.streams)
@@ -93,19 +96,14 @@ class JoinQuery(Query):
             object.__setattr__(self, "select", selected_columns(self))
         if isinstance(self.where, str | Expression):
             object.__setattr__(self, "where", canonical(self.where, "where"))
-        for option, allowed in _CHOICES.items():
-            if getattr(self, option) not in allowed:
-                listed = ", ".join(map(repr, allowed))
-                msg = f"{option} must be one of {listed}, got {getattr(self, option)!r}"
-                raise QueryError(msg)
+        check_choices(self, CHOICES)
         check_goal(self)
+        check_interval(self)
+        check_kind(self)
         self.lengths, self.slack, self.retained, self.keys, self.condition  # noqa: B018  raise now
         check_slide(self)
         check_pipeline(self)
         check_shedding(self)
-        if self.has_tuple_windows and self.late_probe == "window-end":
-            msg = "late_probe='window-end' needs time windows, got a tuple-count window"
-            raise QueryError(msg)
 
     @property
     def listed(self) -> tuple[tuple[str, str], ...]:
@@ -114,10 +112,8 @@ class JoinQuery(Query):
 
     @property
     def shedding(self) -> Shedding | None:
-        """What may be left out when the CPU is short; None: nothing."""
+        """What may be left out when the CPU is short."""
         return shedding_of(self.shed)
-
-    # ---- the same in numbers of the time unit
 
     @property
     def synchronizes(self) -> bool:
@@ -128,12 +124,36 @@ class JoinQuery(Query):
     def is_clocked(self) -> bool:
         """Whether one buffer on the common clock reorders; else K-slack and Synchronizer do.
 
-        Tuple-count windows need the total order in which the Synchronizer puts events, without
-        synchronising there is no common clock, and the estimates of load shedding are those of the
-        papers' pipeline.
+        Tuple-count windows need the Synchronizer's total order, `NoSlack` may leave no common
+        clock, and the estimates of load shedding are those of the papers' pipeline.
         """
         has_common_clock = self.synchronizes and not self.has_tuple_windows
         return self.pipeline == "clocked" and has_common_clock and self.shed == "off"
+
+    @property
+    def shares_slack(self) -> bool:
+        """Whether all shards are to have one K; only those of the clocked pipeline can."""
+        return self.slack_scope == "query" and self.is_clocked
+
+    @property
+    def has_fixed_slack(self) -> bool:
+        """Whether K is what the goal says, whatever arrives."""
+        return isinstance(self.goal, Slack | NoSlack)
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether rows come from arrivals; else pairs come from events that are put in order."""
+        return self.emit == "eager" or self.how not in WITH_PAIRS
+
+    @property
+    def has_recall(self) -> bool:
+        """Whether single results can be lost: not of kinds whose rows are all decided."""
+        return self.how not in ("anti", "asof")
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether results have identities."""
+        return self.result_id
 
     @property
     def has_tuple_windows(self) -> bool:
@@ -142,30 +162,34 @@ class JoinQuery(Query):
 
     @property
     def single_shard_reason(self) -> str | None:
-        """Tuples are counted over all events."""
+        """Tuples are counted over all events; without a key, partners may be anywhere."""
+        if self.how == "full" and self.on is None:
+            return "full outer joins without an equality"
         return "tuple-count windows" if self.has_tuple_windows else None
 
     @property
     def lengths(self) -> tuple[int | None, ...]:
         """Window lengths with both ends included; None for tuple-count windows."""
-        return tuple(self._length(stream) for stream in self.streams)
+        return window_lengths(self)
 
-    def _length(self, stream: Stream) -> int | None:
-        if isinstance(stream.window, Tuples):
-            return None
-        what = f"stream {stream.name!r}: window"
-        if stream.window is None:
-            msg = f"{what} must say how long an event can find partners, got none"
-            raise QueryError(msg)
-        if isinstance(stream.window, int) and stream.window < 0:
-            msg = f"{what} must be >= 0, got {stream.window!r}"
-            raise QueryError(msg)
-        length = to_units(stream.window, self.unit, what)
-        open_start = self.bounds == "(]"
-        if open_start and length < 1:
-            msg = f"{what} must be at least 1 {self.unit} with bounds='(]', got {stream.window!r}"
-            raise QueryError(msg)
-        return length - open_start
+    @property
+    def gap(self) -> tuple[int, int] | None:
+        """The least and the largest ``right.ts - left.ts``, if each pair is tested with them."""
+        return None if self.between is None else interval_units(self.between, self.unit)
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether pairs are tested, beside keys and windows."""
+        return self.where is not None or self.between is not None
+
+    @property
+    def preserved(self) -> tuple[bool, ...]:
+        """For each stream, whether its events give a row also without a partner."""
+        return PRESERVED.get(self.how, (False,) * len(self.streams))
+
+    def shows(self, stream: int) -> bool:
+        """Whether results have columns of this stream."""
+        return stream == 0 or self.how not in ONE_SIDED
 
     @property
     def slide_units(self) -> int:
@@ -192,63 +216,14 @@ class JoinQuery(Query):
     @property
     def condition(self) -> Condition | None:
         """The parsed `where`, if it is no function."""
-        where: Any = self.where  # users may err
-        if where is None or callable(where):
-            return None
-        if not isinstance(where, str):
-            msg = f"where must be an expression or a function, got {where!r}"
-            raise QueryError(msg)
-        return parsed_expression(self, where, "where")
+        return parsed_condition(self)
 
-    # ---- as data
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold.
-
-        Returns
-        -------
-        dict
-            What `from_dict` takes.
-
-        Raises
-        ------
-        QueryError
-            If `where` is a function.
-        """
-        if callable(self.where):
-            msg = f"a query is plain data only if where is text, got the function {self.where!r}"
-            raise QueryError(msg)
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        plain["streams"] = [stream.to_dict() for stream in self.streams]
-        plain["goal"] = goal_to_dict(self.goal)
-        plain["shed"] = shedding_to_dict(self.shed)
-        plain["on"] = list(self.on) if isinstance(self.on, tuple) else self.on
-        plain["select"] = dict(self.listed) or self.select
-        return as_plain(plain)
+    def _plain(self) -> dict[str, Any]:
+        return plain_options(self)
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> JoinQuery:
-        """Return the query that `to_dict` described.
-
-        Parameters
-        ----------
-        plain
-            What `to_dict` returned, or the same read from JSON.
-
-        Returns
-        -------
-        JoinQuery
-            Equal to the one that was described.
-        """
-        given = dict(plain)
-        on = given.pop("on")
-        return cls(
-            streams=tuple(map(Stream.from_dict, given.pop("streams"))),
-            on=tuple(on) if isinstance(on, list) else on,
-            goal=goal_from_dict(given.pop("goal")),
-            shed=shedding_from_dict(given.pop("shed", "off")),
-            **given,
-        )
+    def _options(cls, plain: dict[str, Any]) -> dict[str, Any]:
+        return options_of(plain)
 
     # ---- at work
 
@@ -300,6 +275,13 @@ def join(
     unit: TimeUnit = "ms",
     strict: bool = False,
     shed: Shed = "off",
+    between: Between | None = None,
+    slack_scope: SlackScope = "query",
+    how: How = "inner",
+    tolerance: Duration | None = None,
+    direction: Direction = "backward",
+    emit: Emit = "ordered",
+    result_id: bool = False,
 ) -> JoinQuery:
     """Describe a sliding window join of two or more streams.
 
@@ -313,12 +295,12 @@ def join(
     on
         The columns that must be equal: one shared column (``"symbol"``), several of them
         (``["symbol", "venue"]``), or equalities that form an acyclic graph
-        (``["a.x = b.x", "b.y = c.y"]``). None: no equality.
+        (``["a.x = b.x", "b.y = c.y"]``, or ``sw.col("a.x") == sw.col("b.x")``). None: no equality.
     where
-        A condition over numeric columns, ``"abs(a.px - b.px) < 1"`` or the same built with `col`,
-        or a function that takes one record per stream (``lambda a, b: abs(a.px - b.px) < 1``); it
-        is compiled. Text and `col` may compare vectors too, columns of lists:
-        ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
+        A condition in the grammar of SQL, ``"abs(a.px - b.px) < 1 AND a.venue IN ('X', 'Y')"``, or
+        the same built with `col`; or a function of one record of numbers per stream
+        (``lambda a, b: abs(a.px - b.px) < 1``). It is compiled. Text and `col` may compare vectors
+        too, columns of lists: ``"cosine(a.v, b.v) > 0.8"``, `dot` and `l2`.
     goal
         The quality target, which sets the slack K: `Recall`, `Latency`, `InputQuantile`,
         `DropRatio` (of events that are late), `Slack`, `MaxSlack`, `NoSlack`. Default:
@@ -355,6 +337,31 @@ def join(
         What happens when the input outruns the CPU: ``"adaptive"``: the least profitable work is
         left out and counted (`Harvest` has the settings; `RandomDrop` and `TailDrop` are baselines
         to compare with); ``"off"``: nothing is left out, however long it takes.
+    between
+        For two streams without windows: how much later an event of the second may be than one of
+        the first, ``("0 s", "30 min")``; both ends belong to it. A negative end is earlier.
+    slack_scope
+        Who has a K on Spark: ``"query"``: all shards have the same one, learnt from all of them,
+        and results are in order from one micro-batch to the next; or each ``"shard"`` its own.
+        Queries of the papers' pipeline, batch DataFrames, and streams that have no folder to share
+        (`JoinQuery.stream`) always have the latter.
+    how
+        Which rows there are, for two streams: ``"inner"``; ``"left"``, ``"right"``, ``"full"``,
+        also the events of these sides that have no partner; ``"semi"`` and ``"anti"``, the events
+        of the first stream that have a partner or none; ``"asof"``, each event of the first stream
+        with the one of the second whose time is nearest.
+    tolerance
+        ``how="asof"``: how far the two times may be apart. The streams then have no windows.
+    direction
+        ``how="asof"``: the partner is not later (``"backward"``), not earlier (``"forward"``) or
+        either (``"nearest"``; at equal distance the earlier one).
+    emit
+        ``"ordered"``: results in the order of their times, behind the slack K; ``"eager"``: a pair
+        as soon as its last member arrives, without an order. Then the goal sets how long events are
+        kept, and how long a row without a partner waits.
+    result_id
+        Whether results have a column `result_id`: 128 bits made of the kind of row and of what
+        identifies its members (`Stream.id`, else all columns).
 
     Returns
     -------
@@ -377,20 +384,12 @@ def join(
          JOIN trades [RANGE 5 SECONDS, WATTR event_time] USING (symbol)
     WITH RECALL 0.95 OVER 1 MINUTE, LATE EMIT
     """
+    if between is not None:
+        streams, between = with_interval(streams, between, unit, bounds)
+    if goal is None:
+        goal = Recall(DEFAULT_RECALL.get(emit, DEFAULT_RECALL["ordered"]))
     return JoinQuery(
-        streams,
-        on if on is None or isinstance(on, str) else tuple(on),
-        where,
-        Recall(DEFAULT_RECALL) if goal is None else goal,
-        select,
-        late,
-        bounds,
-        slide,
-        pipeline,
-        overdue,
-        late_probe,
-        retention,
-        unit,
-        strict,
-        shed,
-    )
+        streams, on_texts(on), where, goal, select, late, bounds, slide, pipeline, overdue,
+        late_probe, retention, unit, strict, shed, between, slack_scope, how, tolerance, direction,
+        emit, result_id,
+    )  # fmt: skip

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from slackwater.errors import QueryError
 from slackwater.query.expression import Condition, Expression, canonical
 from slackwater.query.goals import GOALS, Goal, InputQuantile, Latency, Recall
+from slackwater.query.interval import windows_of
+from slackwater.query.keys import is_spark_column
+from slackwater.query.stream import Stream
+from slackwater.query.units import to_units
 from slackwater.query.window_goals import Deadline, DropRatio, ErrorBound
+from slackwater.query.windows import Tuples
 
 if TYPE_CHECKING:
     from slackwater.query.join import JoinQuery
+    from slackwater.query.stream import Stream
 
 
 def parsed_expression(query: JoinQuery, text: str, what: str) -> Condition:
@@ -23,6 +30,18 @@ def parsed_expression(query: JoinQuery, text: str, what: str) -> Condition:
             )
             raise QueryError(msg)
     return parsed
+
+
+def parsed_condition(query: JoinQuery) -> Condition | None:
+    """Return the parsed `where`, if it is no function."""
+    where: Any = query.where  # users may err
+    if where is None or callable(where):
+        return None
+    if not isinstance(where, str):
+        given = "a Spark column: write sw.col('a.x')" if is_spark_column(where) else repr(where)
+        msg = f"where must be an expression or a function, got {given}"
+        raise QueryError(msg)
+    return parsed_expression(query, where, "where")
 
 
 def selected_columns(query: JoinQuery) -> tuple[tuple[str, str], ...]:
@@ -52,6 +71,34 @@ def _selected(query: JoinQuery, name: str, given: str | Expression) -> str:
     text = canonical(given, "select")
     parsed_expression(query, text, "select")
     return text
+
+
+def window_length(query: JoinQuery, stream: Stream) -> int | None:
+    """Return how far a window reaches, both ends included; None: it is counted in tuples."""
+    if isinstance(stream.window, Tuples):
+        return None
+    what = f"stream {stream.name!r}: window"
+    if stream.window is None:
+        msg = f"{what} must say how long an event can find partners, got none"
+        raise QueryError(msg)
+    if isinstance(stream.window, int) and stream.window < 0:
+        msg = f"{what} must be >= 0, got {stream.window!r}"
+        raise QueryError(msg)
+    length = to_units(stream.window, query.unit, what)
+    open_start = query.bounds == "(]"
+    if open_start and length < 1:
+        msg = f"{what} must be at least 1 {query.unit} with bounds='(]', got {stream.window!r}"
+        raise QueryError(msg)
+    return length - open_start
+
+
+def check_choices(query: JoinQuery, choices: Mapping[str, tuple[Any, ...]]) -> None:
+    """Raise `QueryError` if an option is not one of its choices."""
+    for option, allowed in choices.items():
+        if getattr(query, option) not in allowed:
+            listed = ", ".join(map(repr, allowed))
+            msg = f"{option} must be one of {listed}, got {getattr(query, option)!r}"
+            raise QueryError(msg)
 
 
 def check_goal(query: JoinQuery) -> None:
@@ -87,6 +134,19 @@ def check_goal(query: JoinQuery) -> None:
         raise QueryError(msg)
 
 
+def check_interval(query: JoinQuery) -> None:
+    """Raise `QueryError` if windows, bounds or slide do not fit the interval of times."""
+    if query.gap is None or query.between is None:
+        return
+    low, high = query.gap
+    if query.lengths != (max(high, 0), max(-low, 0)) or query.bounds != "[]" or query.slide:
+        msg = (
+            f"between={query.between!r} is the windows {windows_of(query.between)}, with both "
+            "ends and without a slide"
+        )
+        raise QueryError(msg)
+
+
 def check_shedding(query: JoinQuery) -> None:
     """Raise `QueryError` if load shedding does not fit the windows."""
     if query.shedding is None:
@@ -104,6 +164,9 @@ def check_pipeline(query: JoinQuery) -> None:
         if given != default and query.is_clocked:
             msg = f"{option}={given!r} belongs to pipeline='icde16', got pipeline='clocked'"
             raise QueryError(msg)
+    if query.has_tuple_windows and query.late_probe == "window-end":
+        msg = "late_probe='window-end' needs time windows, got a tuple-count window"
+        raise QueryError(msg)
 
 
 def check_slide(query: JoinQuery) -> None:
@@ -117,3 +180,13 @@ def check_slide(query: JoinQuery) -> None:
     if query.slide is not None and query.has_tuple_windows:
         msg = "slide= needs time windows on all streams, got a tuple-count window"
         raise QueryError(msg)
+
+
+def window_lengths(query: JoinQuery) -> tuple[int | None, ...]:
+    """Window lengths with both ends included; None for tuple-count windows."""
+    if query.how != "asof":
+        return tuple(window_length(query, stream) for stream in query.streams)
+    within = to_units(query.tolerance or 0, query.unit, "tolerance")
+    return {"backward": (0, within), "forward": (within, 0), "nearest": (within, within)}[
+        query.direction
+    ]

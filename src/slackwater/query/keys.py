@@ -25,14 +25,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from slackwater.errors import QueryError
 from slackwater.query.expression.names import QUOTED, in_backticks, unquoted
-from slackwater.query.expression.nodes import Column
+from slackwater.query.expression.nodes import And, Column, Compare
+from slackwater.query.expression.operators import Expression
 
-On = str | Sequence[str] | None
+On = str | Expression | Sequence[str | Expression] | None
 Place = tuple[int, str]  # (stream number, column)
 
+_ALLOWED = "on must be a column name or equalities like 'a.x = b.y'"
 _COLUMN = rf"(\w+)\.(\w+|{QUOTED.pattern})"
 _EQUALITY = re.compile(rf"\s*{_COLUMN}\s*=\s*=?\s*{_COLUMN}\s*")
 _WORD = re.compile(r"\w+")
@@ -50,6 +53,47 @@ class Key:
         return tuple(self.columns)
 
 
+def on_texts(on: Any) -> str | tuple[str, ...] | None:
+    """``on=`` as text: one shared column, or several ties.
+
+    >>> from slackwater.query.expression import col
+    >>> on_texts(col("a.x") == col("b.y"))
+    ('a.x = b.y',)
+    """
+    if on is None or isinstance(on, str):
+        return on
+    if isinstance(on, Expression):
+        return tuple(_equalities(on))
+    if isinstance(on, list | tuple) and all(isinstance(tie, str | Expression) for tie in on):
+        ties = ((tie,) if isinstance(tie, str) else _equalities(tie) for tie in on)
+        return tuple(text for tie in ties for text in tie)
+    given = "a Spark column, which belongs to a DataFrame" if is_spark_column(on) else repr(on)
+    msg = f"{_ALLOWED}, or the same as sw.col('a.x') == sw.col('b.y'), got {given}"
+    raise QueryError(msg)
+
+
+def _equalities(on: Expression) -> list[str]:
+    """The equalities of two columns that an expression is."""
+    tree = on.tree
+    found = []
+    for part in tree.operands if isinstance(tree, And) else (tree,):
+        match part:
+            case Compare((Column() as left, Column() as right), ("==",)):
+                found.append(equality_text(left, right))
+            case _:
+                msg = f"{_ALLOWED}, got {on!r}; other conditions are for where="
+                raise QueryError(msg)
+    return found
+
+
+def is_spark_column(value: object) -> bool:
+    """Whether it is a column of PySpark, which this package does not import."""
+    return any(
+        kind.__module__.startswith("pyspark.") and kind.__name__ == "Column"
+        for kind in type(value).__mro__
+    )
+
+
 def tied_columns(condition: str) -> str | tuple[Column, Column]:
     """The column that all streams share, or the two that must be equal.
 
@@ -59,14 +103,14 @@ def tied_columns(condition: str) -> str | tuple[Column, Column]:
     (Column(stream='a', name='x'), Column(stream='b', name='y'))
     """
     if not isinstance(condition, str) or not condition.strip():
-        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
+        msg = f"{_ALLOWED}, got {condition!r}"
         raise QueryError(msg)
     shared = condition.strip()
     if "=" not in shared or QUOTED.fullmatch(shared):
         return unquoted(shared)
     match = _EQUALITY.fullmatch(condition)
     if match is None:
-        msg = f"on must be a column name or equalities like 'a.x = b.y', got {condition!r}"
+        msg = f"{_ALLOWED}, got {condition!r}"
         raise QueryError(msg)
     return Column(match[1], unquoted(match[2])), Column(match[3], unquoted(match[4]))
 
@@ -83,7 +127,7 @@ def equality_text(left: Column, right: Column) -> str:
     return " = ".join(f"{c.stream}.{n}" for c, n in zip((left, right), names, strict=True))
 
 
-def keys_of(on: On, names: Sequence[str]) -> list[Key]:
+def keys_of(on: str | Sequence[str] | None, names: Sequence[str]) -> list[Key]:
     """Turn ``on=`` into the keys of a connected, acyclic join graph."""
     keys = _merge_same_streams(_equal_columns(on, names))
     components = _components(keys, names)
@@ -92,7 +136,7 @@ def keys_of(on: On, names: Sequence[str]) -> list[Key]:
     return keys
 
 
-def _equal_columns(on: On, names: Sequence[str]) -> list[dict[int, str]]:
+def _equal_columns(on: str | Sequence[str] | None, names: Sequence[str]) -> list[dict[int, str]]:
     """Groups of columns that must be equal, each with one column per stream."""
     conditions = [on] if isinstance(on, str) else list(on or [])
     groups: list[set[Place]] = []

@@ -97,6 +97,11 @@ class SheddingBase:
         return None
 
     @property
+    def counts_events(self) -> bool:
+        """Whether the throttle is set by numbers of events (GrubJoin III-A)."""
+        return False
+
+    @property
     def memory_bytes(self) -> int | None:
         """Most bytes of events in the windows; None disables eviction."""
         return None
@@ -245,14 +250,17 @@ class Harvest(SampledShedding):
     memory
         Most bytes of events in the windows, ``"64 MB"``. None: no limit.
     scores
-        How parts are scored: by the results that each ``"direction"`` of the join finds there, or
-        as in the paper, by one histogram of lags ``"per-stream"`` (GrubJoin V-B).
+        What is learnt: ``"direction"``, the matches and results that each direction of the join
+        finds by age; or ``"per-stream"``, as in the paper: one histogram of lags per stream, one
+        selectivity per pair of streams, and join orders by lowest selectivity (GrubJoin V).
     index
         ``"sorted"``: a condition like ``abs(a.x - b.x) <= 1``, without a key, finds its partners by
         bisection in basic windows sorted by value; ``"none"``: it compares with all events. (Equal
         keys are always found by their hash.)
     search, metric
         How the harvest fractions are found; see `shedding.harvest_search.choose`.
+    setting_cost
+        With a `budget`: comparisons that each setting tried counts as. 0: setting is free.
 
     Raises
     ------
@@ -273,6 +281,7 @@ class Harvest(SampledShedding):
     index: IndexKind = "sorted"
     search: Search = "better"
     metric: Metric = "gain per cost"
+    setting_cost: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -282,6 +291,7 @@ class Harvest(SampledShedding):
         _choice("index", self.index, IndexKind)
         _choice("search", self.search, Search)
         _choice("metric", self.metric, Metric)
+        _number("setting_cost", self.setting_cost, "at least 0", lambda x: x >= 0)
         self.memory_bytes  # noqa: B018  raise now
 
     @property
@@ -320,6 +330,11 @@ class Harvest(SampledShedding):
     def uses_sorted_windows(self) -> bool:
         """Whether conditions on near values use sorted basic windows."""
         return self.index == "sorted"
+
+    @property
+    def counts_events(self) -> bool:
+        """Whether the throttle is set by numbers of events (GrubJoin III-A)."""
+        return self.throttle != "capacity"
 
     @property
     def scores_per_stream(self) -> bool:

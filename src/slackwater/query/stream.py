@@ -1,7 +1,7 @@
 """One input stream: its name, its time column and its window in a join.
 
 >>> Stream("quotes", ts="time", window="5 seconds")
-Stream(name='quotes', ts='time', window='5 seconds', vectors=(), source='quotes')
+Stream(name='quotes', ts='time', window='5 seconds', vectors=(), source='quotes', id=())
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from slackwater.errors import QueryError
 from slackwater.query.units import Duration, as_plain
@@ -38,6 +38,9 @@ class Stream:
     vectors
         The lengths of the vectors that `where` compares, by column: ``{"embedding": 512}``. Lists
         of a fixed size need no entry: their type has the length.
+    id
+        The columns that identify an event, for `result_id` and to choose between events of one time
+        in as-of joins; none: all columns.
     source
         The name of the data that it reads, if that is not its own name: two streams may read one
         source.
@@ -59,6 +62,7 @@ class Stream:
     order_by: InitVar[str | None] = None
     vectors: Mapping[str, int] | tuple[tuple[str, int], ...] = ()  # normalised to sorted pairs
     source: str = ""  # the name if left out
+    id: str | tuple[str, ...] = ()  # normalised to a tuple
 
     def __post_init__(self, order_by: str | None) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -77,6 +81,7 @@ class Stream:
             raise QueryError(msg)
         object.__setattr__(self, "vectors", self._vector_lengths())
         object.__setattr__(self, "source", self.source or self.name)
+        object.__setattr__(self, "id", self._id_columns())
 
     def _vector_lengths(self) -> tuple[tuple[str, int], ...]:
         """Return the lengths of vectors as pairs sorted by column."""
@@ -94,11 +99,25 @@ class Stream:
                 raise QueryError(msg)
         return tuple(sorted(lengths.items()))
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Say how a column is written, to readers of other libraries."""
+        msg = f"a Stream has no attribute {name!r}"
+        if not name.startswith("_"):
+            msg += f"; a column of it is sw.col({self.name!r}, {name!r})"
+        raise AttributeError(msg)
+
+    def _id_columns(self) -> tuple[str, ...]:
+        columns = (self.id,) if isinstance(self.id, str) else tuple(self.id)
+        if not all(isinstance(column, str) and column for column in columns):
+            msg = f"stream {self.name!r}: id must be names of columns, got {self.id!r}"
+            raise QueryError(msg)
+        return columns
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that JSON can hold; what is not set is left out."""
         window = window_to_dict(self.window) if isinstance(self.window, Tuples) else self.window
-        plain = {"name": self.name, "ts": self.ts, "window": window}
-        plain |= {"vectors": dict(self.vectors), "source": self.source}
+        plain: dict[str, Any] = {"name": self.name, "ts": self.ts, "window": window}
+        plain |= {"vectors": dict(self.vectors), "source": self.source, "id": list(self.id)}
         return as_plain(plain)
 
     @classmethod
@@ -114,7 +133,8 @@ def check_streams(streams: tuple[Any, ...]) -> None:
     """Raise `QueryError` if these cannot be the streams of a join."""
     for stream in streams:
         if not isinstance(stream, Stream):
-            msg = f"a join takes Stream objects, got {stream!r}"
+            got = repr(stream) if isinstance(stream, str) else type(stream).__name__
+            msg = f"a join takes Stream objects, got {got}; sw.Stream('a', ts='time', window='5 s')"
             raise QueryError(msg)
     if not 2 <= len(streams) <= MOST_STREAMS:
         msg = f"a join takes 2 to {MOST_STREAMS} streams, got {len(streams)}"

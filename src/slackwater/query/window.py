@@ -22,8 +22,9 @@ from slackwater.query.base import Query, QueryKind
 from slackwater.query.functions import Aggregate
 from slackwater.query.goals import Goal, MaxSlack, NoSlack, Slack, goal_from_dict, goal_to_dict
 from slackwater.query.keys import Key
+from slackwater.query.shedding_checks import refuse_shedding
 from slackwater.query.stream import Stream, named_inputs
-from slackwater.query.units import TimeUnit, as_plain, to_units
+from slackwater.query.units import Duration, TimeUnit, to_units
 from slackwater.query.window_goals import DropRatio, ErrorBound
 from slackwater.query.windows import (
     Sliding,
@@ -57,6 +58,7 @@ class WindowQuery(Query):
     bounds: Bounds = "(]"
     unit: TimeUnit = "ms"
     strict: bool = False
+    max_jump: Duration | Literal["auto", "none"] = "auto"
 
     def __post_init__(self) -> None:
         if len(self.streams) != 1 or not isinstance(self.streams[0], Stream):
@@ -81,6 +83,8 @@ class WindowQuery(Query):
             self._check_error_bound()
         if isinstance(self.goal, Slack):
             to_units(self.goal.length, self.unit, "slack")
+        if self.max_jump not in ("auto", "none"):
+            to_units(self.max_jump, self.unit, "max_jump")
 
     def _check_window(self) -> None:
         window: object = self.window  # users may err
@@ -152,45 +156,25 @@ class WindowQuery(Query):
 
     # ---- as data
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold.
-
-        Returns
-        -------
-        dict
-            What `from_dict` takes.
-        """
+    def _plain(self) -> dict[str, Any]:
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain["streams"] = [stream.to_dict() for stream in self.streams]
         plain["window"] = window_to_dict(self.window)
         plain["select"] = {n: [a.function, a.column] for n, a in self.select.items()}
         plain["by"] = list(self.by)
         plain["goal"] = goal_to_dict(self.goal)
-        return as_plain(plain)
+        return plain
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> WindowQuery:
-        """Return the query that `to_dict` described.
-
-        Parameters
-        ----------
-        plain
-            What `to_dict` returned, or the same read from JSON.
-
-        Returns
-        -------
-        WindowQuery
-            Equal to the one that was described.
-        """
-        given = dict(plain)
-        return cls(
-            streams=tuple(map(Stream.from_dict, given.pop("streams"))),
-            window=window_from_dict(given.pop("window")),
-            select={name: Aggregate(*how) for name, how in given.pop("select").items()},
-            by=tuple(given.pop("by")),
-            goal=goal_from_dict(given.pop("goal")),
-            **given,
-        )
+    def _options(cls, plain: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **plain,
+            "streams": tuple(map(Stream.from_dict, plain["streams"])),
+            "window": window_from_dict(plain["window"]),
+            "select": {name: Aggregate(*how) for name, how in plain["select"].items()},
+            "by": tuple(plain["by"]),
+            "goal": goal_from_dict(plain["goal"]),
+        }
 
     # ---- at work
 
@@ -231,6 +215,8 @@ def window(
     bounds: Bounds | None = None,
     unit: TimeUnit = "ms",
     strict: bool = False,
+    max_jump: Duration | Literal["auto", "none"] = "auto",
+    shed: str = "off",
 ) -> WindowQuery:
     """Describe aggregates over windows of one stream that may be out of order.
 
@@ -258,6 +244,15 @@ def window(
         The time unit inside: ``"ms"`` or ``"us"``.
     strict
         Whether a row with a null or unusable order is an error instead of a counted reject.
+    max_jump
+        How far ahead of the largest order so far a row may be. One that is further ahead is
+        rejected, unless four more follow that are as far: then the order has really jumped.
+        ``"auto"``: for an order of numbers, from the hundredth row on, as far as all rows so far
+        reach, and at least 100 times the lead of the largest over the recent mean; for timestamps
+        there is no limit (``max_future_skew`` has them on Spark). ``"none"``: there is none.
+    shed
+        Only ``"off"``: joins shed load. An event costs constant time here, so sampling events
+        before the window saves as much as anything in it could.
 
     Returns
     -------
@@ -279,9 +274,14 @@ def window(
     FROM services [RANGE 30 S, SLIDE 10 S, WATTR event_time]
     WITH DROP RATIO 0.0
     """
+    refuse_shedding(
+        shed,
+        "windows of one stream",
+        "keep a share of the events with a filter, and divide counts and sums by it",
+    )
     groups = (by,) if isinstance(by, str) else tuple(by)
     query = WindowQuery(
-        (stream,), window, dict(select), groups, goal or DropRatio(), "(]", unit, strict
+        (stream,), window, dict(select), groups, goal or DropRatio(), "(]", unit, strict, max_jump
     )
     return replace(query, bounds=bounds or natural_bounds(query.length, query.step))
 

@@ -27,8 +27,11 @@ class DropRatio:
     every
         The period after which the heartbeat is reconsidered: a number of events.
     recent
-        The number of events over which the mean is taken; as many are held back in the beginning,
-        until something is known of their order.
+        M, the events over which the mean is taken: an exponential average in which each new event
+        has a weight of 1 / M. ``"largest"`` holds back as many in the beginning, until something is
+        known of their order.
+    steps
+        ``"mean"``: the offset moves by the largest distance divided by this, once a period.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class DropRatio:
     heartbeat: Heartbeat = "largest"
     every: Tuples = Tuples(1000)
     recent: Tuples = Tuples(100)
+    steps: int = 50
 
     def __post_init__(self) -> None:
         good = isinstance(self.ratio, int | float) and not isinstance(self.ratio, bool)
@@ -68,6 +72,9 @@ class DropRatio:
             if not isinstance(value, Tuples) or value.slide is not None:
                 msg = f"{name} must be a number of events like Tuples(1000), got {value!r}"
                 raise QueryError(msg)
+        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 1:
+            msg = f"steps must be a whole number not below 1, got {self.steps!r}"
+            raise QueryError(msg)
 
     @property
     def is_steered(self) -> bool:

@@ -43,16 +43,23 @@ CHOICES: tuple[tuple[tuple[str, ...], str, dict[tuple[str, ...], Any]], ...] = (
     (("LATE", "PROBE"), "late_probe", {("WINDOW", "END"): "window-end", ("NONE",): "none"}),
     (("LATE",), "late", {("EMIT",): "emit", ("COUNT",): "count", ("DROP",): "drop"}),
     (("PIPELINE",), "pipeline", {("CLOCKED",): "clocked", ("ICDE16",): "icde16"}),
+    (("SLACK", "SCOPE"), "slack_scope", {("QUERY",): "query", ("SHARD",): "shard"}),
     (("OVERDUE",), "overdue", {("NOW",): "now", ("ADVANCE",): "advance"}),
     (("UNIT",), "unit", {("MS",): "ms", ("US",): "us"}),
     (("STRICT",), "strict", {(): True}),
+    (("EMIT",), "emit", {("EAGER",): "eager", ("ORDERED",): "ordered"}),
+    (("RESULT_ID",), "result_id", {(): True}),
 )
 VALUES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("RETENTION",), "retention"),
     (("CONFIDENCE",), "confidence"),
     (("BOUNDS",), "bounds"),
+    (("MAX", "JUMP"), "max_jump"),
 )
 COMPENSATION = ("delays", "aema", "svi", "mlp", "mlp-elbo")
+
+KINDS = ("left", "right", "full", "semi", "anti", "asof")  # of joins, besides inner ones
+DIRECTIONS = ("backward", "forward", "nearest")
 
 CLAUSES = ("WHERE", "GROUP BY", "SLIDE", "WINDOW", "WITH")
 SETTINGS = (
@@ -64,8 +71,9 @@ SETTINGS = (
 )
 # A stream is not called so without AS.
 RESERVED = frozenset(
-    word for phrase in (*CLAUSES, *SETTINGS, "KEEP", "JOIN", "INNER", "USING", "ON", "AS")
-    for word in phrase.split()
+    word for phrase in (*CLAUSES, *SETTINGS, "KEEP", "JOIN", "INNER", "USING", "ON", "AS", "OUTER",
+                  "TOLERANCE", *KINDS, *DIRECTIONS)
+    for word in phrase.upper().split()
 )  # fmt: skip
 
 

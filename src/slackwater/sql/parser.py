@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp, tokens
 from sqlglot.dialects.dialect import Dialect
@@ -61,6 +61,9 @@ class SlackwaterParser(SettingsParser):
                 streams.append(self._stream())
             elif self._match_text_seq("INNER", "JOIN") or self._match_text_seq("JOIN"):
                 streams.append(self._joined(self._stream()))
+            elif (how := self._kind()) is not None:
+                streams.append(self._joined(self._stream()))
+                streams[-1].how = how
             else:
                 break
         statement = Statement(items, streams, self._from(first))
@@ -68,6 +71,24 @@ class SlackwaterParser(SettingsParser):
             self._clause(statement)
         statement.span = self._from(first)
         return statement
+
+    def _kind(self) -> Clause | None:
+        """``LEFT OUTER JOIN``, ``LEFT SEMI JOIN``, ``ASOF JOIN`` and the like, if one is here."""
+        first = self._curr
+        for how in grammar.KINDS:
+            if self._match_text_seq(how.upper()):
+                break
+        else:
+            return None
+        if how == "left":
+            for one_sided in ("semi", "anti"):
+                if self._match_text_seq(one_sided.upper()):
+                    how = one_sided
+        if how in ("left", "right", "full"):
+            self._match_text_seq("OUTER")
+        if not self._match_text_seq("JOIN"):
+            self._expected("JOIN", ("JOIN",))
+        return Clause(how, self._from(first))
 
     def _clause(self, statement: Statement) -> None:
         first = self._curr
@@ -145,8 +166,15 @@ class SlackwaterParser(SettingsParser):
             while self._match(TokenType.COMMA):
                 stream.using.append(self._name("a column"))
             self._close(TokenType.R_PAREN, ")")
-        elif self._match_text_seq("ON"):
+        if self._match_text_seq("ON"):
             stream.on = self._condition("ON")
+        first = self._curr
+        if self._match_text_seq("TOLERANCE"):
+            stream.tolerance = Clause(self._duration("TOLERANCE"), self._from(first))
+        first = self._curr
+        for direction in grammar.DIRECTIONS:
+            if self._match_text_seq(direction.upper()):
+                stream.direction = Clause(direction, self._from(first))
         return stream
 
     def _window_spec(self, stream: StreamClause) -> None:
@@ -164,13 +192,15 @@ class SlackwaterParser(SettingsParser):
             elif self._match_text_seq("DRATIO"):
                 self._once(stream.dratio, "DRATIO", first)
                 stream.dratio = Clause(self._number("DRATIO"), self._from(first))
+            elif self._match_text_seq("ID"):
+                stream.id.append(self._name("a column behind ID"))
             elif self._match_text_seq("VECTOR"):
                 column = self._name("a column behind VECTOR")
                 stream.vectors[column] = self._number("the length of the vectors")
             else:
                 self._once(stream.range, f"window of {stream.name}", first)
                 if not self._match_text_seq("RANGE") and not self._is_number():
-                    words = ("RANGE", "SLIDE", "WATTR", "DRATIO", "VECTOR")
+                    words = ("RANGE", "SLIDE", "WATTR", "DRATIO", "VECTOR", "ID")
                     self._expected(f"one of {', '.join(words)}, or a length", words)
                 stream.range = Clause(self._length("RANGE"), self._from(first))
             if not self._match(TokenType.COMMA):
@@ -232,7 +262,11 @@ class SlackwaterParser(SettingsParser):
 class Slackwater(Dialect):
     """SQL with windows behind streams and a goal behind WITH."""
 
-    Tokenizer = tokens.Tokenizer
+    class Tokenizer(tokens.Tokenizer):
+        """A name may stand in double quotes, or in backticks as in Spark."""
+
+        IDENTIFIERS: ClassVar = ['"', "`"]
+
     Parser = SlackwaterParser
 
 

@@ -20,6 +20,7 @@ from slackwater.query.window import WindowQuery, natural_bounds
 from slackwater.query.windows import Sliding, Tumbling, Tuples, Window
 from slackwater.sql import grammar
 from slackwater.sql.expressions import column_in, to_sql
+from slackwater.sql.intervals import interval_text
 from slackwater.sql.literals import identifier, value
 
 
@@ -33,9 +34,10 @@ def printed(query: AnyQuery) -> str:
 
 def _join(query: JoinQuery) -> Iterator[str]:
     yield f"SELECT {_columns(query)}"
-    yield f"FROM {_streams(query)}"
+    yield f"FROM {_streams(query) if query.how == 'inner' else _kind(query)}"
     yield "" if query.slide is None else f"SLIDE {value(query.slide)}"
-    yield _where(query.on, query.where)
+    interval = interval_text(query)
+    yield _where(query.on, query.where, interval) if query.how == "inner" else ""
     shed = () if query.shed == "off" else (f"SHED {_shed(query.shed)}",)
     yield _with(query, shed, ("retention", "bounds"))
 
@@ -47,7 +49,8 @@ def _window(query: WindowQuery) -> Iterator[str]:
     yield f"FROM {_stream(stream, parts)}"
     yield _group(query.by, ())
     is_natural = query.bounds == natural_bounds(query.length, query.step)
-    yield _with(query, (), () if is_natural else ("bounds",), always=("bounds",))
+    valued = ("max_jump",) if is_natural else ("bounds", "max_jump")
+    yield _with(query, (), valued, always=("bounds",))
 
 
 def _aggregates(query: AggregateQuery) -> Iterator[str]:
@@ -120,16 +123,31 @@ def _group(by: tuple[str, ...], streams: tuple[str, ...]) -> str:
 
 def _streams(query: JoinQuery | AggregateQuery) -> str:
     """The streams; columns that all share are behind USING."""
+    parts, using = _joined(query)
+    if not using:
+        return ",\n     ".join(parts)
+    return parts[0] + "".join(f"\n     JOIN {part}{using}" for part in parts[1:])
+
+
+def _kind(query: JoinQuery) -> str:
+    """The two streams of a join that is not an inner one, with its conditions."""
+    (left, right), using = _joined(query)
+    conditions = _conditions(query.on, query.where)
+    on = f" ON {conditions}" if conditions else ""
+    reach = "" if query.tolerance is None else f" TOLERANCE {value(query.tolerance)}"
+    way = "" if query.direction == "backward" else f" {query.direction.upper()}"
+    return f"{left}\n     {query.how.upper()} JOIN {right}{using}{on}{reach}{way}"
+
+
+def _joined(query: JoinQuery | AggregateQuery) -> tuple[list[str], str]:
+    """The streams, and USING with the columns that all share."""
     on = (query.on,) if isinstance(query.on, str) else query.on or ()
     shared = [identifier(tie) for tie in map(tied_columns, on) if isinstance(tie, str)]
     parts = [
         _stream(stream, [] if stream.window is None else [f"RANGE {value(stream.window)}"])
         for stream in query.streams
     ]
-    if not shared:
-        return ",\n     ".join(parts)
-    using = f" USING ({', '.join(shared)})"
-    return parts[0] + "".join(f"\n     JOIN {part}{using}" for part in parts[1:])
+    return parts, f" USING ({', '.join(shared)})" if shared else ""
 
 
 def _stream(stream: Stream, parts: list[str]) -> str:
@@ -137,18 +155,26 @@ def _stream(stream: Stream, parts: list[str]) -> str:
     parts += [
         f"VECTOR {identifier(name)} {length}" for name, length in dict(stream.vectors).items()
     ]
+    parts += [f"ID {identifier(name)}" for name in stream.id]
     text = identifier(stream.source) + (f" [{', '.join(parts)}]" if parts else "")
     return text if stream.name == stream.source else f"{text} AS {identifier(stream.name)}"
 
 
-def _where(on: Any, where: Any) -> str:
+def _where(on: Any, where: Any, interval: str | None = None) -> str:
+    conditions = _conditions(on, where, interval)
+    return f"WHERE {conditions}" if conditions else ""
+
+
+def _conditions(on: Any, where: Any, interval: str | None = None) -> str:
     ties = map(tied_columns, (on,) if isinstance(on, str) else on or ())
     conditions = [_equality(tie) for tie in ties if not isinstance(tie, str)]
+    if interval is not None:
+        conditions.append(interval)
     if callable(where):
         conditions.append(f"<the function {getattr(where, '__name__', where)}>")
     elif where is not None:
         conditions.append(to_sql(where))
-    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    return " AND ".join(conditions)
 
 
 def _equality(sides: tuple[Column, Column]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -10,24 +11,27 @@ from sqlglot import exp
 from slackwater.errors import QueryError
 from slackwater.query.aggregate import aggregate
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.interval import windows_of
 from slackwater.query.join import join
 from slackwater.query.keys import shared_text
 from slackwater.query.stream import Stream
+from slackwater.query.units import TimeUnit, to_units
 from slackwater.query.window import window
 from slackwater.query.window_goals import DropRatio
 from slackwater.query.windows import sliding_window
 from slackwater.sql.diagnostics import SqlError, meant
 from slackwater.sql.expressions import condition, conjuncts, key_of
+from slackwater.sql.intervals import Interval, Times
 from slackwater.sql.parser import parse
 from slackwater.sql.places import Places
 from slackwater.sql.select_list import SelectList
 from slackwater.sql.statement import Statement, StreamClause
 
-_WINDOW = ("goal", "bounds", "unit", "strict")
+_WINDOW = ("goal", "bounds", "unit", "strict", "max_jump")
 _AGGREGATED = ("goal", "compensate", "confidence", "late", "retention", "unit", "strict")
 _JOINED = (
     "goal", "late", "bounds", "pipeline", "overdue", "late_probe", "retention", "unit", "strict",
-    "shed",
+    "shed", "slack_scope", "emit", "result_id",
 )  # fmt: skip
 
 
@@ -94,6 +98,7 @@ class Reader:
                 own if has_window else None,
                 vectors=clause.vectors or vectors,
                 source=clause.source,
+                id=tuple(clause.id) or (known.id if isinstance(known, Stream) else ()),
             ),
             clause.span,
         )
@@ -166,17 +171,66 @@ class Reader:
         if statement.group:
             msg = "GROUP BY needs aggregates over windows: WINDOW TUMBLING 10 SECONDS"
             raise self._places.error(msg, self._places.span(statement.group[0]))
-        streams = [self._stream(clause, has_window=True) for clause in statement.streams]
+        kind = self._kind()
         on, tests = self._conditions()
+        interval, tests = self._interval(tests)
+        may_lack = interval is not None or kind.get("how") == "asof"
+        streams = [
+            self._stream(clause, has_window=not may_lack or clause.range is not None)
+            for clause in self._unwindowed(interval)
+        ]
         where = condition(tests, self._places.error_at)
         options = self._settings(_JOINED, "a join")
         if statement.slide is not None:
             options["slide"] = statement.slide.value
+        if interval is not None:
+            options["between"] = interval.between
         select = self._selected.columns()
         return self._places.checked(
-            lambda: join(*streams, on=on, where=where, select=select, **options),
+            lambda: join(*streams, on=on, where=where, select=select, **kind, **options),
             self._statement.span,
         )
+
+    def _interval(self, tests: list[exp.Expr]) -> tuple[Interval | None, list[exp.Expr]]:
+        """How far apart the times of two streams may be, and the other conditions."""
+        clauses = self._statement.streams
+        if len(clauses) != 2:
+            return None, tests
+        left, right = ((clause.name, self._time(clause)) for clause in clauses)
+        has_windows = any(clause.range or self._reach(clause) for clause in clauses)
+        return Times(left, right, self._places.error_at).take(tests, not has_windows)
+
+    def _unwindowed(self, interval: Interval | None) -> list[StreamClause]:
+        """The streams; windows beside an interval must say the same, as in text that we print."""
+        clauses = self._statement.streams
+        if interval is None:
+            return clauses
+        setting = self._statement.settings.get("unit")
+        unit: TimeUnit = "ms" if setting is None else setting.value
+        for clause, length in zip(clauses, windows_of(interval.between), strict=True):
+            own = None if clause.range is None else to_units(clause.range.value, unit)
+            if own not in (None, to_units(length, unit)):
+                msg = f"the interval of the times gives stream {clause.name} the window {length}"
+                raise self._places.error(msg, clause.range.span)  # type: ignore[union-attr]
+        return [replace(clause, range=None) for clause in clauses]
+
+    def _reach(self, clause: StreamClause) -> Any:
+        known = self._given.get(clause.source, "")
+        return known.window if isinstance(known, Stream) else None
+
+    def _kind(self) -> dict[str, Any]:
+        """The options of a join that is not an inner one."""
+        found: dict[str, Any] = {}
+        for clause in self._statement.streams:
+            for option in ("how", "tolerance", "direction"):
+                given = getattr(clause, option)
+                if given is not None:
+                    found[option] = given.value
+        where = self._statement.where
+        if "how" in found and where is not None:
+            msg = "conditions of this kind of join stand behind ON; filter streams before"
+            raise self._places.error_at(where, msg)
+        return found
 
     def _aggregates(self) -> AnyQuery:
         statement = self._statement
@@ -185,6 +239,10 @@ class Reader:
         if statement.slide is not None:
             msg = "WINDOW says how windows move: WINDOW SLIDING 10 SECONDS EVERY 1 SECOND"
             raise self._places.error(msg, statement.slide.span)
+        for clause in statement.streams:
+            if clause.how is not None:
+                msg = "an aggregate over joined windows is of an inner join"
+                raise self._places.error(msg, clause.how.span)
         streams = [self._stream(clause, has_window=False) for clause in statement.streams]
         on, tests = self._conditions()
         if tests:

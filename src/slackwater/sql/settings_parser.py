@@ -28,12 +28,12 @@ class SettingsParser(WordParser):
     def _option(self) -> tuple[str, Any]:
         """The name of an option of the query, and its value."""
         first = self._curr
+        for phrase, option, choices in grammar.CHOICES:  # SLACK SCOPE is no SLACK
+            if self._match_text_seq(*phrase):
+                return option, self._choice(phrase, choices)
         for words in grammar.GOALS:
             if self._match_text_seq(*words.words):
                 return "goal", self._checked(self._goal(words), first)
-        for phrase, option, choices in grammar.CHOICES:
-            if self._match_text_seq(*phrase):
-                return option, self._choice(phrase, choices)
         for phrase, option in grammar.VALUES:
             if self._match_text_seq(*phrase):
                 return option, self._value(" ".join(phrase))

@@ -39,8 +39,12 @@ class StreamClause:
     wattr: str | None = None
     dratio: Clause | None = None
     vectors: dict[str, int] = field(default_factory=dict)
+    id: list[str] = field(default_factory=list)
     using: list[str] | None = None  # of JOIN … USING
     on: exp.Expr | None = None  # of JOIN … ON
+    how: Clause | None = None  # the kind of join, if it is not an inner one
+    tolerance: Clause | None = None  # of ASOF JOIN
+    direction: Clause | None = None
 
 
 @dataclass

@@ -93,7 +93,7 @@ class Part:
             case Compare(
                 (Call("abs", (Binary("-", Column() as left, Column() as right),)), Literal(limit)),
                 ("<" | "<=",),
-            ) if left.stream != right.stream:
+            ) if left.stream != right.stream and isinstance(limit, int | float):
                 return Band(left, right, float(limit))
         return None
 

@@ -7,19 +7,18 @@ to compute it. What follows holds for all of them.
 **Nulls** are those of SQL. A value that is null is unknown: arithmetic, functions and comparisons
 with it are null. ``and``, ``or`` and ``not`` have three values: ``false and null`` is false,
 ``true or null`` is true, what else has a null in it is null. A condition holds only if it is true.
-In ``where`` no null gets that far: a row that has one in a column which ``where`` reads is rejected
-before, with the reason ``null in where``, whatever the rest of the condition is. In ``select``
-nulls stay nulls.
+In ``where`` a row that has a null in a column without which the condition can never be true is
+rejected before, with the reason ``null in where``.
 
-**Numbers.** Whole numbers and booleans are whole (false 0, true 1), everything else is a 64-bit
-float. A number stands for a condition where it is not 0. NaN is a value, no null: a comparison with
-NaN is false, ``!=`` is true.
+**Spark's answer** is the standard. Whole numbers and booleans are whole (false 0, true 1), decimals
+and floats are 64-bit floats in ``where``. A number stands for a condition where it is not 0. NaN
+equals itself and is above all other numbers. ``%`` has the sign of the dividend, ``div`` rounds
+towards 0, `least` and `greatest` leave nulls out, the logarithm of what is not above 0 is null.
+Division by zero is an error. Not Spark's: ``//`` rounds down, ``**`` is a power.
 
-**Undefined** is what the back ends need not agree on: division by zero (an error in ``where``, an
-infinity or NaN in ``select``), whole numbers beyond 64 bits (an error in ``select``), whole numbers
-beyond 2**53 where an operator makes floats of them, a whole number to a negative whole power (whole
-too in ``where``), `min` and `max` of NaN, and functions outside of their domain, such as the root
-of a negative number.
+**Undefined** is what the back ends need not agree on: whole numbers beyond 64 bits (an error in
+``select``), whole numbers beyond 2**53 where an operator makes floats of them, and functions
+outside of their domain, such as the root of a negative number.
 """
 
 from __future__ import annotations
@@ -31,15 +30,26 @@ from typing import NamedTuple
 
 from slackwater.query.expression.names import quoted
 
-ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
+ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**", "div")
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 VECTOR_FUNCTIONS = ("dot", "cosine", "l2")  # each takes two columns of vectors
 # By name, how many arguments a function takes; None: one or more.
-FUNCTIONS: dict[str, int | None] = {
+NUMBER_FUNCTIONS: dict[str, int | None] = {
     "abs": 1, "min": None, "max": None, "dist": 4, "sqrt": 1, "exp": 1, "log": 1, "floor": 1,
     "ceil": 1, "sin": 1, "cos": 1, "tan": 1, "atan2": 2, "hypot": 2,
     **dict.fromkeys(VECTOR_FUNCTIONS, 2),
 }  # fmt: skip
+TEXT_FUNCTIONS: dict[str, int | None] = {
+    "lower": 1, "upper": 1, "trim": 1, "length": 1, "concat": None, "substring": 3,
+    "startswith": 2, "endswith": 2, "contains": 2, "like": 2,
+}  # fmt: skip
+TIME_FUNCTIONS: dict[str, int | None] = dict.fromkeys(
+    ("year", "month", "day", "hour", "minute", "second"), 1
+)
+FUNCTIONS: dict[str, int | None] = {
+    **NUMBER_FUNCTIONS, **TEXT_FUNCTIONS, **TIME_FUNCTIONS, "coalesce": None,
+}  # fmt: skip
+MOMENTS = ("timestamp", "date", "interval")
 
 
 class Column(NamedTuple):
@@ -54,16 +64,51 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Literal:
-    """A number that is not negative, true or false; never null. A negative number is a `Negate`."""
+    """A number that is not negative, true or false, a text, or null (None).
 
-    value: bool | int | float  # noqa: PYI041  to a reader these are three kinds
+    A negative number is a `Negate`.
+    """
+
+    value: bool | int | float | str | None  # noqa: PYI041  to a reader these are kinds of their own
     kind: type = field(init=False, repr=False)  # or 1, 1.0 and true would be one literal
 
     def __post_init__(self) -> None:
-        if math.isnan(self.value) or math.copysign(1, self.value) < 0:
+        is_number = isinstance(self.value, int | float)
+        if is_number and (math.isnan(self.value) or math.copysign(1, self.value) < 0):  # type: ignore[arg-type]
             msg = f"a literal is a number that is not negative, got {self.value!r}"
             raise ValueError(msg)
         object.__setattr__(self, "kind", type(self.value))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point in time, in microseconds of UTC; a date is its midnight, an interval a length."""
+
+    kind: str  # one of MOMENTS
+    micros: int
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """Whether a value is null; never null itself."""
+
+    operand: Node
+
+
+@dataclass(frozen=True)
+class In:
+    """Whether a value equals one of several; null if none does and one is null."""
+
+    operand: Node
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The value of the first condition that is true, else `otherwise`."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node = Literal(None)
 
 
 @dataclass(frozen=True)
@@ -77,8 +122,8 @@ class Negate:
 class Binary:
     """Arithmetic; null if an operand is.
 
-    ``/`` makes floats. ``//`` rounds down, and ``%`` has the sign of the divisor, as in Python.
-    ``//``, ``%`` and ``**`` of whole numbers are whole in `where`, and floats in `select`.
+    ``/`` and ``**`` make floats. A time minus a time is an interval, a time and an interval a time.
+    ``//``, ``div`` and ``%`` of whole numbers are whole.
     """
 
     operator: str  # one of ARITHMETIC
@@ -126,7 +171,7 @@ class Or:
 
 @dataclass(frozen=True)
 class Call:
-    """A function; null if an argument is, `min` and `max` too.
+    """A function; null if an argument is, but for `min`, `max` and `coalesce`.
 
     Functions of vectors take columns without nulls: others are rejected in ``where``, and are an
     error in ``select``. The cosine of a zero vector is 0.
@@ -136,7 +181,21 @@ class Call:
     arguments: tuple[Node, ...]
 
 
-Node = Column | Literal | Negate | Binary | Compare | Not | And | Or | Call
+Node = (
+    Column
+    | Literal
+    | Moment
+    | Negate
+    | Binary
+    | Compare
+    | Not
+    | And
+    | Or
+    | Call
+    | IsNull
+    | In
+    | Case
+)
 
 
 def _merged(kind: type[And | Or], operands: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -149,8 +208,12 @@ def _merged(kind: type[And | Or], operands: tuple[Node, ...]) -> tuple[Node, ...
 def children(node: Node) -> tuple[Node, ...]:
     """The operands of a node."""
     match node:
-        case Negate(operand) | Not(operand):
+        case Negate(operand) | Not(operand) | IsNull(operand):
             return (operand,)
+        case In(operand, options):
+            return (operand, *options)
+        case Case(branches, otherwise):
+            return (*(node for branch in branches for node in branch), otherwise)
         case Binary(_, left, right):
             return (left, right)
         case Compare(operands) | And(operands) | Or(operands):

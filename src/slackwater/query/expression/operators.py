@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NoReturn
 
 from slackwater.errors import QueryError
 from slackwater.query.expression.limits import LARGEST, check_size
+from slackwater.query.expression.moments import micros
 from slackwater.query.expression.names import QUOTED, unquoted
 from slackwater.query.expression.nodes import (
     And,
@@ -16,6 +18,10 @@ from slackwater.query.expression.nodes import (
     Call,
     Column,
     Compare,
+    In,
+    IsNull,
+    Literal,
+    Moment,
     Negate,
     Node,
     Not,
@@ -128,8 +134,38 @@ class Expression:
         sides = (node_of(low), self.tree, node_of(high))
         return Expression(Compare(sides, ("<=", "<=")))
 
+    def isin(self, *options: Operand) -> Expression:
+        """Whether it equals one of several values.
 
-Operand = Expression | bool | int | float
+        Examples
+        --------
+        >>> col("a.venue").isin("X", "Y")
+        Expression("a.venue in ('X', 'Y')")
+        """
+        return Expression(In(self.tree, tuple(map(node_of, options))))
+
+    def is_null(self) -> Expression:
+        """Whether it is null; never null itself.
+
+        Examples
+        --------
+        >>> ~col("a.x").is_null()
+        Expression('a.x is not null')
+        """
+        return Expression(IsNull(self.tree))
+
+    def like(self, pattern: str) -> Expression:
+        """Whether a text has this pattern: ``%`` stands for any signs, ``_`` for one.
+
+        Examples
+        --------
+        >>> col("a.symbol").like("X%")
+        Expression("a.symbol like 'X%'")
+        """
+        return Expression(Call("like", (self.tree, Literal(pattern))))
+
+
+Operand = Expression | bool | int | float | str | date | timedelta  # a datetime is a date
 
 
 def col(stream: str, name: str | None = None) -> Expression:
@@ -172,10 +208,19 @@ def col(stream: str, name: str | None = None) -> Expression:
 
 
 def node_of(operand: Any) -> Node:
-    """The tree of an operand: an expression, a number, true or false."""
+    """The tree of an operand: an expression, a number, true or false, a text or a time."""
     if isinstance(operand, Expression):
         return operand.tree
     value = operand.item() if type(operand).__module__ == "numpy" else operand
+    if isinstance(value, str):
+        return Literal(value)
+    if isinstance(value, timedelta):
+        length = Moment("interval", abs(value) // timedelta(microseconds=1))
+        return length if value >= timedelta(0) else Negate(length)
+    if isinstance(value, datetime):
+        return micros("timestamp", value)
+    if isinstance(value, date):
+        return micros("date", datetime(value.year, value.month, value.day, tzinfo=UTC))
     if isinstance(value, bool) or (isinstance(value, float) and not math.isnan(value)):
         return literal(value)
     if isinstance(value, numbers.Integral):
@@ -183,8 +228,7 @@ def node_of(operand: Any) -> Node:
             return literal(int(value))
         msg = f"an expression may hold whole numbers below 2**63, got {value}"
         raise QueryError(msg)
-    hint = f"; a column is sw.col({operand!r})" if isinstance(operand, str) else ""
-    msg = f"an expression is made of expressions and numbers, got {operand!r}{hint}"
+    msg = f"an expression is made of expressions, numbers, texts and times, got {operand!r}"
     raise QueryError(msg)
 
 

@@ -1,38 +1,37 @@
-"""From text to a tree: ``abs(quotes.`bid price` - trades.px) < 1 and trades.size > 0``.
+"""From text to a tree: ``abs(q.`bid price` - t.px) < 1 AND t.venue IN ('X', 'Y')``.
 
-The grammar is a small part of Python's: numbers, ``stream.column``, arithmetic, comparisons,
-``and``/``or``/``not`` and some functions. Only names in backticks are not Python's. Nobody else
-looks at Python's own tree.
+The grammar is SQL's, with Spark's words; Python's ``==``, ``//``, ``**`` and chains such as
+``0 < a.x < 1`` are taken too. Words may be written large or small.
 
 >>> parse("a.x + 1 > 0")
 Compare(operands=(Binary(operator='+', left=Column(stream='a', name='x'), right=Literal(value=1)), \
 Literal(value=0)), operators=('>',))
+>>> parse("a.x IS NULL") == parse("a.x is null")
+True
 """
 
 from __future__ import annotations
 
-import ast
-import re
-import unicodedata
+from collections.abc import Callable
+from difflib import get_close_matches
 from functools import lru_cache
+from typing import NoReturn
 
 from slackwater.errors import QueryError
-from slackwater.query.expression.limits import (
-    DEEPEST,
-    LARGEST,
-    check_length,
-    check_size,
-    too_deep,
-)
-from slackwater.query.expression.names import QUOTED, quoted, unquoted
+from slackwater.query.expression.limits import LARGEST, check_length, check_size, too_deep
+from slackwater.query.expression.moments import moment_of
+from slackwater.query.expression.names import quoted, unquoted
 from slackwater.query.expression.nodes import (
     FUNCTIONS,
     VECTOR_FUNCTIONS,
     And,
     Binary,
     Call,
+    Case,
     Column,
     Compare,
+    In,
+    IsNull,
     Literal,
     Negate,
     Node,
@@ -40,15 +39,33 @@ from slackwater.query.expression.nodes import (
     Or,
 )
 from slackwater.query.expression.printer import text_of
+from slackwater.query.expression.tokens import Token, place_error, tokens
 
-_NOT_CLOSED = "a ` is not closed"
-_ARITHMETIC: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.Pow: "**",
+_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 9)
+_BINARY = {
+    "+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT,
+    "%": _PRODUCT, "div": _PRODUCT, "**": _POWER,
 }  # fmt: skip
-_COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+_COMPARISONS = {
+    "=": "==", "==": "==", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_MOST_DIGITS = 400  # Python refuses whole numbers of thousands
+_TESTS = ("is", "in", "not", "between", "like")
+_SPELLED = {
+    "least": "min", "greatest": "max", "ln": "log", "ceiling": "ceil", "char_length": "length",
+    "substr": "substring", "ifnull": "coalesce", "nvl": "coalesce", "dayofmonth": "day",
+}  # fmt: skip
+# Functions that are another node, with how many arguments they take.
+_REWRITTEN: dict[str, tuple[int, Callable[..., Node]]] = {
+    "power": (2, lambda x, y: Binary("**", x, y)),
+    "pow": (2, lambda x, y: Binary("**", x, y)),
+    "floordiv": (2, lambda x, y: Binary("//", x, y)),
+    "if": (3, lambda test, then, other: Case(((test, then),), other)),
+    "nullif": (2, lambda x, y: Case(((Compare((x, y), ("==",)), Literal(None)),), x)),
+    "isnull": (1, IsNull),
+    "isnotnull": (1, lambda x: Not(IsNull(x))),
+}
 
 
 def parse(text: str, what: str = "where", stream: str | None = None) -> Node:
@@ -66,7 +83,8 @@ def parse(text: str, what: str = "where", stream: str | None = None) -> Node:
     Raises
     ------
     QueryError
-        It does not parse, uses what the grammar does not have, or is too large.
+        It does not parse, uses what the grammar does not have, or is too large; the error shows
+        the place.
     """
     check_length(text, what)
     return _parsed(text, what, stream)
@@ -74,132 +92,277 @@ def parse(text: str, what: str = "where", stream: str | None = None) -> Node:
 
 @lru_cache(maxsize=256)  # the condition of a query is needed in many places
 def _parsed(text: str, what: str, stream: str | None) -> Node:
-    tree = _Parser(text, what, stream).parse()
+    try:
+        tree = _Parser(text, what, stream).parse()
+    except RecursionError as error:
+        raise too_deep(what, text) from error
     check_size(tree, what, text)
     return tree
 
 
-class _Parser:
+class _Words:
+    """The words of a text, one after the other."""
+
     def __init__(self, text: str, what: str, stream: str | None) -> None:
         self._text = text
         self._what = what
         self._stream = stream
-        self._quoted: dict[str, str] = {}  # by what stands for it, a name in backticks
+        self._tokens = tokens(text, what)
+        self._at = 0
 
+    @property
+    def _now(self) -> Token:
+        return self._tokens[self._at]
+
+    @property
+    def _word(self) -> str:
+        """What stands here, in small letters; empty for texts and names in backticks."""
+        return self._now.text.lower() if self._now.form in ("word", "sign") else ""
+
+    def _take(self) -> Token:
+        token = self._now
+        self._at += token.form != "end"
+        return token
+
+    def _match(self, *words: str) -> bool:
+        """Take these words if they stand here."""
+        here = self._tokens[self._at : self._at + len(words)]
+        if [t.text.lower() if t.form in ("word", "sign") else "" for t in here] != list(words):
+            return False
+        self._at += len(words)
+        return True
+
+    def _need(self, word: str, behind: str) -> None:
+        if not self._match(word):
+            self._expected(f"{word.upper()} {behind}".strip())
+
+    def _expected(self, what: str) -> NoReturn:
+        got = repr(self._now.text) if self._now.form != "end" else "the end"
+        hint = "; a text stands in single quotes" if self._now.text == '"' else ""
+        msg = f"{self._what} does not parse: expected {what}, got {got}{hint}"
+        raise self._error(msg)
+
+    def _error(self, problem: str, first: Token | None = None) -> QueryError:
+        token = first or self._now
+        end = self._tokens[max(self._at - 1, 0)].end if first else token.end
+        return place_error(problem, self._text, token.start, max(end, token.end))
+
+
+class _Parser(_Words):
     def parse(self) -> Node:
-        plain = self._without_quotes()
-        try:
-            body = ast.parse(plain.strip(), mode="eval").body
-        except (SyntaxError, ValueError) as error:
-            raise self._error(getattr(error, "msg", None) or str(error)) from error
-        except (RecursionError, MemoryError) as error:  # Python's parser raises either
-            raise too_deep(self._what, self._text) from error
-        return self._node(body, 0)
+        tree = self._expression(0)
+        if self._now.form != "end":
+            self._expected("an operator or the end")
+        return tree
 
-    def _without_quotes(self) -> str:
-        """The text with identifiers for the names in backticks."""
-        prefix, normal = "_q", unicodedata.normalize("NFKC", self._text)
-        while prefix in normal:
-            prefix += "q"
+    # ---- operators
 
-        def stand_in(match: re.Match[str]) -> str:
-            name = f"{prefix}{len(self._quoted)}"
-            self._quoted[name] = unquoted(match[0])
-            return f" {name} "  # apart from what stands beside the backticks
+    def _expression(self, least: int) -> Node:
+        """An expression whose operators bind at least so tightly."""
+        left = self._prefix()
+        while True:
+            word = self._word
+            if word in ("or", "and"):
+                binds = _OR if word == "or" else _AND
+                if binds < least:
+                    return left
+                self._take()
+                right = self._expression(binds + 1)
+                left = Or((left, right)) if word == "or" else And((left, right))
+            elif word in _COMPARISONS or word in _TESTS:
+                if least > _COMPARE:
+                    return left
+                left = self._comparison(left)
+            elif word in _BINARY:
+                binds = _BINARY[word]
+                if binds < least:
+                    return left
+                self._take()
+                # ** groups to the right, and takes a sign behind it
+                right = self._expression(_SIGN if word == "**" else binds + 1)
+                left = Call("concat", (left, right)) if word == "||" else Binary(word, left, right)
+            else:
+                return left
 
-        plain = QUOTED.sub(stand_in, self._text)
-        if "`" in plain:
-            raise self._error(_NOT_CLOSED)
-        return plain
+    def _prefix(self) -> Node:
+        if self._is_column():
+            return self._column()
+        if self._match("not"):
+            return Not(self._expression(_NOT))
+        if self._match("-"):
+            return Negate(self._expression(_SIGN))
+        if self._match("+"):
+            return self._expression(_SIGN)
+        return self._atom()
 
-    def _error(self, detail: str) -> QueryError:
-        return QueryError(f"{self._what} does not parse: {detail} in {self._text!r}")
+    def _comparison(self, left: Node) -> Node:
+        """What is compared with `left`: others in a chain, null, a list, a range, a pattern."""
+        if self._word in _COMPARISONS:
+            operands, signs = [left], []
+            while self._word in _COMPARISONS:
+                signs.append(_COMPARISONS[self._take().text])
+                operands.append(self._expression(_SUM))
+            return Compare(tuple(operands), tuple(signs))
+        if self._match("is"):
+            is_not = self._match("not")
+            if self._match("null"):
+                tested: Node = IsNull(left)
+            elif self._word in ("true", "false"):
+                value = self._match("true") or not self._match("false")
+                tested = Call("coalesce", (Not(Not(left) if value else left), Literal(value=False)))
+            else:
+                self._expected("NULL, TRUE or FALSE behind IS")
+            return Not(tested) if is_not else tested
+        if self._match("not"):
+            if self._word not in ("in", "between", "like"):
+                self._expected("IN, BETWEEN or LIKE behind NOT")
+            return Not(self._comparison(left))
+        if self._match("in"):
+            self._need("(", "behind IN")
+            if self._word == ")":
+                self._expected("values between the parentheses of IN")
+            return In(left, self._listed())
+        if self._match("between"):
+            low = self._expression(_SUM)
+            self._need("and", "behind the lower end of BETWEEN")
+            return Compare((low, left, self._expression(_SUM)), ("<=", "<="))
+        self._need("like", "")
+        return Call("like", (left, self._expression(_SUM)))
 
-    def _name(self, identifier: str) -> str:
-        return self._quoted.get(identifier, identifier)
+    # ---- what stands between operators
 
-    # ---- nodes
+    def _atom(self) -> Node:
+        token, word = self._now, self._word
+        if self._match("("):
+            inner = self._expression(0)
+            self._need(")", "")
+            return inner
+        if token.form == "number":
+            return self._number()
+        if token.form == "text":
+            self._take()
+            return Literal(token.text[1:-1].replace("''", "'"))
+        if word in _CONSTANTS:
+            self._take()
+            return Literal(_CONSTANTS[word])
+        if self._match("case"):
+            return self._case()
+        if word in ("timestamp", "timestamp_ntz", "date", "interval"):
+            return self._moment(word)
+        if token.form in ("word", "quoted"):
+            is_call = self._tokens[self._at + 1].text == "("
+            return self._call() if is_call else self._bare_column()
+        return self._expected("a value")
 
-    def _node(self, node: ast.expr, depth: int) -> Node:
-        """The node of our tree, `depth` operators below the top."""
-        match node:
-            case ast.Attribute(value=ast.Name(id=stream), attr=name):
-                return Column(self._name(stream), self._name(name))
-            case ast.Name(id=name) if self._stream is not None:
-                return Column(self._stream, self._name(name))
-            case ast.Name(id=name):
-                shown = quoted(self._quoted[name]) if name in self._quoted else name
-                got = f"got {shown!r} in {self._text!r}"
-                msg = f"{self._what} must name columns as stream.column, {got}"
-                raise QueryError(msg)
-            case ast.Constant(value=value):
-                return self._literal(value)
-        if depth >= DEEPEST:
-            raise too_deep(self._what, self._text)
+    def _is_column(self) -> bool:
+        follows = self._tokens[self._at + 1] if self._now.form != "end" else self._now
+        return self._now.form in ("word", "quoted") and follows[:2] == ("sign", ".")
 
-        def inner(child: ast.expr) -> Node:
-            return self._node(child, depth + 1)
+    def _column(self) -> Node:
+        first = self._take()
+        self._take()
+        if self._now.form not in ("word", "quoted"):
+            self._expected("the name of a column behind the dot")
+        name = self._take()
+        if self._word == ".":
+            rest = self._tokens[self._at + 1].text
+            msg = (
+                f"{self._what}: a column is stream.column; write "
+                f"{first.text}.`{name.text}.{rest}`, got '{first.text}.{name.text}.'"
+            )
+            raise self._error(msg, first)
+        return Column(unquoted(first.text), unquoted(name.text))
 
-        match node:
-            case ast.BoolOp(op=op, values=values):
-                # connectors of one kind are merged, so one inside another is no deeper
-                same = [isinstance(v, ast.BoolOp) and type(v.op) is type(op) for v in values]
-                operands = tuple(
-                    self._node(v, depth + (not s)) for v, s in zip(values, same, strict=True)
-                )
-                return And(operands) if isinstance(op, ast.And) else Or(operands)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return Not(inner(operand))
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return Negate(inner(operand))
-            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-                return inner(operand)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                return Binary(_ARITHMETIC[type(op)], inner(left), inner(right))
-            case ast.Compare(left=left, ops=ops, comparators=others) if all(
-                type(op) in _COMPARISONS for op in ops
-            ):
-                operands = tuple(inner(side) for side in (left, *others))
-                return Compare(operands, tuple(_COMPARISONS[type(op)] for op in ops))
-            case ast.Call():
-                return self._call(node, depth)
-        raise self._not_in_grammar(node)
+    def _bare_column(self) -> Node:
+        token = self._take()
+        if self._stream is not None:
+            return Column(self._stream, unquoted(token.text))
+        shown = quoted(unquoted(token.text))
+        msg = f"{self._what} must name columns as stream.column, got {shown!r}"
+        raise self._error(msg, token)
 
-    def _literal(self, value: object) -> Node:
-        if not isinstance(value, int | float):
-            msg = f"{self._what} may only hold numbers, got {value!r} in {self._text!r}"
-            raise QueryError(msg)
-        if isinstance(value, int) and value >= LARGEST:
-            msg = f"{self._what} may hold whole numbers below 2**63, got {value} in {self._text!r}"
-            raise QueryError(msg)
+    def _number(self) -> Node:
+        token = self._take()
+        is_whole = token.text.isdecimal() and len(token.text) <= _MOST_DIGITS
+        value = int(token.text) if is_whole else float(token.text)
+        if token.text.isdecimal() and value >= LARGEST:
+            msg = f"{self._what} may hold whole numbers below 2**63, got {token.text[:40]}"
+            raise self._error(msg, token)
         return Literal(value)
 
-    def _call(self, node: ast.Call, depth: int) -> Node:
-        name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
-        if name not in FUNCTIONS or node.keywords:
-            got = f"got {self._name(name)!r} in {self._text!r}"
-            msg = f"{self._what} knows the functions {', '.join(FUNCTIONS)}; {got}"
-            raise QueryError(msg)
-        takes, given = FUNCTIONS[name], len(node.args)
-        if given != takes and (takes is not None or not given):
-            count = takes or "1 or more"
-            msg = f"{self._what}: {name} takes {count} arguments, got {given} in {self._text!r}"
-            raise QueryError(msg)
-        arguments = tuple(self._node(argument, depth + 1) for argument in node.args)
-        for argument in arguments if name in VECTOR_FUNCTIONS else ():
-            if not isinstance(argument, Column):
-                got = f"got {text_of(argument)} in {self._text!r}"
-                msg = f"{self._what}: {name} takes columns of vectors, stream.column, {got}"
-                raise QueryError(msg)
-        return Call(name, arguments)
+    def _listed(self) -> tuple[Node, ...]:
+        """Expressions up to the parenthesis that closes."""
+        if self._match(")"):
+            return ()
+        found = [self._expression(0)]
+        while self._match(","):
+            found.append(self._expression(0))
+        self._need(")", "or a comma")
+        return tuple(found)
 
-    def _not_in_grammar(self, node: ast.expr) -> QueryError:
-        strange: ast.AST = node
-        if isinstance(node, ast.BinOp | ast.UnaryOp):
-            strange = node.op
-        elif isinstance(node, ast.Compare):
-            strange = next(op for op in node.ops if type(op) not in _COMPARISONS)
-        return QueryError(
-            f"{self._what} may use arithmetic, comparisons, and/or/not and "
-            f"{', '.join(FUNCTIONS)}; got {type(strange).__name__} in {self._text!r}"
-        )
+    def _case(self) -> Node:
+        compared = None if self._word == "when" else self._expression(0)
+        branches = []
+        while self._match("when"):
+            test = self._expression(0)
+            self._need("then", "behind the condition of WHEN")
+            tested = test if compared is None else Compare((compared, test), ("==",))
+            branches.append((tested, self._expression(0)))
+        if not branches:
+            self._expected("WHEN behind CASE")
+        otherwise = self._expression(0) if self._match("else") else Literal(None)
+        self._need("end", "of CASE")
+        return Case(tuple(branches), otherwise)
+
+    def _moment(self, word: str) -> Node:
+        first = self._take()
+        if self._now.form not in ("text", "number"):
+            self._expected(f"a value behind {word.upper()}")
+        token = self._take()
+        value = token.text.strip("'")
+        if word == "interval" and self._now.form == "word" and not any(map(str.isalpha, value)):
+            value = f"{value} {self._take().text}"
+        made = moment_of(word, value)
+        if made is None:
+            like = {"interval": "5 minutes", "date": "2026-01-31"}.get(word, "2026-01-31 12:00:00")
+            msg = f"{self._what}: {word} must be like '{like}', got {value!r}"
+            raise self._error(msg, first)
+        return made
+
+    def _call(self) -> Node:
+        first = self._take()
+        name = unquoted(first.text)
+        given = name.lower() if first.form == "word" else name
+        function = _SPELLED.get(given, given)
+        known = first.form == "word" and (function in FUNCTIONS or function in _REWRITTEN)
+        if not known:
+            near = get_close_matches(function, [*FUNCTIONS, *_REWRITTEN, *_SPELLED], n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            msg = f"{self._what} knows the functions {', '.join(FUNCTIONS)}; got {name!r}{hint}"
+            raise self._error(msg, first)
+        self._take()
+        arguments = self._listed()
+        takes = _REWRITTEN[function][0] if function in _REWRITTEN else FUNCTIONS[function]
+        if len(arguments) != takes and (takes is not None or not arguments):
+            count = takes or "1 or more"
+            msg = f"{self._what}: {given} takes {count} arguments, got {len(arguments)}"
+            raise self._error(msg, first)
+        for argument in arguments if function in VECTOR_FUNCTIONS else ():
+            if not isinstance(argument, Column):
+                takes_columns = f"{function} takes columns of vectors, stream.column"
+                msg = f"{self._what}: {takes_columns}, got {text_of(argument)}"
+                raise self._error(msg, first)
+        return made_of(function, arguments)
+
+
+def known_function(name: str) -> str | None:
+    """The name in the tree of a function as text has it; None: there is none."""
+    function = _SPELLED.get(name.lower(), name.lower())
+    return function if function in FUNCTIONS or function in _REWRITTEN else None
+
+
+def made_of(function: str, arguments: tuple[Node, ...]) -> Node:
+    """The node of a function that is known."""
+    if function in _REWRITTEN:
+        return _REWRITTEN[function][1](*arguments)
+    return Call(function, arguments)

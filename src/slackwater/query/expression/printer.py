@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import math
 
+from slackwater.query.expression.moments import text_of_moment
 from slackwater.query.expression.nodes import (
     And,
     Binary,
     Call,
+    Case,
     Column,
     Compare,
+    In,
+    IsNull,
     Literal,
+    Moment,
     Negate,
     Node,
     Not,
@@ -22,7 +27,8 @@ from slackwater.query.expression.nodes import (
 )
 
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(9)
-_BINDS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
+_BINDS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT,
+          "div": _PRODUCT}  # fmt: skip
 _INFINITY = "1e309"  # reads as infinity, which has no literal of its own
 
 
@@ -42,8 +48,28 @@ def _written(node: Node) -> tuple[str, int]:
     match node:
         case Column():
             return str(node), _ATOM
+        case Literal(str(value)):
+            return "'" + value.replace("'", "''") + "'", _ATOM
         case Literal(value):
-            return (_INFINITY if value == math.inf else repr(value)), _ATOM
+            shown = "null" if value is None else repr(value)
+            return (_INFINITY if value == math.inf else shown), _ATOM
+        case Moment():
+            return text_of_moment(node), _ATOM if node.micros >= 0 else _SIGN
+        case Not(IsNull(operand)):
+            return f"{_at(operand, _SUM)} is not null", _COMPARE
+        case Not(In(operand, options)):
+            return f"{_at(operand, _SUM)} not in {_listed(options)}", _COMPARE
+        case IsNull(operand):
+            return f"{_at(operand, _SUM)} is null", _COMPARE
+        case In(operand, options):
+            return f"{_at(operand, _SUM)} in {_listed(options)}", _COMPARE
+        case Case(branches, otherwise):
+            tests = [f"when {_at(test, _OR)} then {_at(then, _OR)}" for test, then in branches]
+            if otherwise != Literal(None):
+                tests.append(f"else {_at(otherwise, _OR)}")
+            return f"case {' '.join(tests)} end", _ATOM
+        case Call("like", (text, pattern)):
+            return f"{_at(text, _SUM)} like {_at(pattern, _SUM)}", _COMPARE
         case Negate(operand):
             return f"-{_at(operand, _SIGN)}", _SIGN
         case Binary("**", left, right):  # groups to the right, and takes a sign behind it
@@ -63,3 +89,7 @@ def _written(node: Node) -> tuple[str, int]:
             return " or ".join(_at(operand, _AND) for operand in operands), _OR
         case Call(function, arguments):
             return f"{function}({', '.join(_at(each, _OR) for each in arguments)})", _ATOM
+
+
+def _listed(nodes: tuple[Node, ...]) -> str:
+    return f"({', '.join(_at(each, _OR) for each in nodes)})"
