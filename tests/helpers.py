@@ -150,7 +150,9 @@ class Case(NamedTuple):
     @property
     def disorder(self):
         follow = self.slack is None
-        return {"ks": [self.slack or 0] * self.m, "follow": follow, "overdue": self.overdue}
+        slide = {"slide": self.slide or 1, "open_end": self.bounds == "[)"}
+        ks = [self.slack or 0] * self.m
+        return {"ks": ks, "follow": follow, "overdue": self.overdue} | slide
 
 
 # ---- the oracle's answers

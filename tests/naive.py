@@ -43,11 +43,14 @@ def reorder(
     hold_ties=False,
     common_clock=False,
     idle_after=None,
+    slide=1,
+    open_end=False,
 ):
     """K-slack, then Alg. 1: yields per arrival what leaves and both buffers, at last the flush.
 
     An event without values is a tick: it tells the time of its stream, no more. With a common clock
-    the Synchronizer goes by what K-slack has let pass, not by what is in its buffer.
+    the Synchronizer goes by what K-slack has let pass, not by what is in its buffer. It moves on to
+    times at which a window that slides can end, or just before them if that leaves out its end.
     """
     slacks, syncs, local, sync_time = [[] for _ in ks], [[] for _ in ks], [-inf for _ in ks], -inf
     passed, moved = [-inf for _ in ks], [e.ts for e in events[:1] for _ in ks]
@@ -73,7 +76,10 @@ def reorder(
             bounds = (
                 passed if common_clock else [max((x.ts for x in s), default=inf) for s in syncs]
             )
-            sync_time = max(sync_time, min(bounds[s] for s in awaited) - hold_ties)
+            bound = min(bounds[s] for s in awaited) - hold_ties
+            if bound > -inf:
+                bound = (bound + open_end) // slide * slide - open_end
+            sync_time = max(sync_time, bound)
             left += sorted(x for s in syncs for x in s if x.ts <= sync_time)
             syncs = [[x for x in s if x.ts > sync_time] for s in syncs]
         yield left, [*slacks], [*syncs]
@@ -100,8 +106,8 @@ def pipeline(events, windows, on, *rule, late_probe="none", **disorder):
     return join((e for left, *_ in steps for e in left), windows, on, *rule, late_probe=late_probe)
 
 
-def clocks(events, ks, m, follow=False, idle_after=None):
-    """Per arrival at m streams: (the join's clock S before it, the common clock C with it).
+def clock_series(events, ks, m, follow=False, idle_after=None):
+    """Per arrival at m streams: the join's clock S before and after it, and the common clock C.
 
     `ks` is K at each arrival. C is the smallest local time of the streams that are not idle, and
     does not go back; S is the largest C - K so far. A tick has no values: it tells the time of its
@@ -120,6 +126,12 @@ def clocks(events, ks, m, follow=False, idle_after=None):
         awaited = [i for i in local if top - moved[i] < (idle_after or inf)]
         c = max(c, min((local[i] for i in awaited), default=top))
         s = max(s, c - max(k, most))
+        yield before, s, c
+
+
+def clocks(events, ks, m, follow=False, idle_after=None):
+    """Per arrival: (the join's clock S before it, the common clock C with it)."""
+    for before, _, c in clock_series(events, ks, m, follow, idle_after):
         yield before, c
 
 

@@ -32,14 +32,16 @@ SIZE = _HEAD + _PER_EVENT * max(_MOST_EVENTS.values())
 _BYTES = st.binary(min_size=SIZE, max_size=SIZE)
 
 
-def examples(fraction=1.0):
-    """How many cases a property tries."""
+def examples(fraction=1.0, trust=None):
+    """How many cases a property tries; `trust` is the fraction of `make trust`, if another."""
+    if profiles.PROFILE == "trust" and trust is not None:
+        fraction = trust
     return max(1, round(CASES * fraction))
 
 
-def tried(fraction=1.0):
+def tried(fraction=1.0, trust=None):
     """`examples`, as settings."""
-    return settings(max_examples=examples(fraction))
+    return settings(max_examples=examples(fraction, trust))
 
 
 def _events(head, body, m, keys):
@@ -130,6 +132,8 @@ def _stage(data, streams):
         "overdue": ("advance", "now")[head[7] % 2],
         "common_clock": head[9] % 3 == 2,
         "idle_after": (None, None, 1, 5, 20, 60)[head[10] % 6],
+        "slide": (1, 1, 3, 7)[head[12] % 4],
+        "open_end": bool(head[13] % 2),
     }
     options["hold_ties"] = bool(m > 1 and head[8] % 2 and not options["common_clock"])
     if options["common_clock"]:  # some arrivals are events of other shards

@@ -149,5 +149,5 @@ def test_recall_beyond_the_linear_part_is_that_of_single_steps(model, k):
     m, buckets = histograms.shape
     share, fill = np.empty((m, buckets)), np.empty((m, buckets + 1))
     kernels.running_sums(histograms, share, fill)
-    found = kernels.recall_at(k, leads, windows, share, fill)
+    found = kernels.recall_at(k, leads, windows, 1, share, fill)
     assert found == pytest.approx(step_by_step(k, *model), rel=1e-9)

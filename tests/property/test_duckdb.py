@@ -18,8 +18,12 @@ import naive_windows
 import profiles
 import slackwater as sw
 from helpers import COLUMNS, NAMES, emitted, engine_run, true_results
+from kinds_of_joins import SIZE as KIND_SIZE
+from kinds_of_joins import batch_of, given, kind_of
+from kinds_of_joins import fed as kinds_fed
 from naive import Tuples
 from naive_aggregates import Asked
+from naive_kinds import truth as kinds_truth
 from property.strategies import SIZE, case_of, examples
 from property.test_aggregates import in_turn, query_of, rows_of, tables_of
 from property.test_windows import asked as window_query
@@ -139,6 +143,77 @@ def test_joins(check, windows):
         [lambda case: sorted(emitted(engine_run(case), case.m)), true_results],
         joins_by_sql,
         TIMES * examples(0.25 if windows == "time" else 0.125),
+    )
+
+
+# ---- kinds of joins
+
+HOW_BY_SQL = {"inner": "join", "left": "left join", "right": "right join", "full": "full join",
+              "semi": "semi join", "anti": "anti join"}  # fmt: skip
+
+
+def kinds_by_sql(cases):
+    """What each join is in the truth, as DuckDB joins the sides."""
+    sides = [("n", "ts", "k", "x", "rank", "id")] * 2
+    rows = [[(n, e.ts, *e.values, e.arrival) for n, c in enumerate(cases) for e in c.arrivals
+             if e.stream == s] for s in (0, 1)]  # fmt: skip
+    asked = [(n, c.how, *map(int, c.oracle.windows), c.has_where) for n, c in enumerate(cases)]
+    found = {}
+    for how in {c.how for c in cases}:
+        side = "(select * from {0} join asked using (n) where how = '{1}') {0}"
+        holds = (
+            "l.n = r.n and l.k = r.k and r.ts between l.ts - l.w_r and l.ts + l.w_l "
+            "and (not l.has_where or abs(l.x - r.x) <= 1)"
+        )
+        if how == "asof":
+            order = "-abs(l.ts - r.ts), r.ts <= l.ts, r.rank, r.id"
+            sql = (
+                f"select l.n, l.ts + any_value(l.w_l), l.id, arg_max(r.id, row({order})) "
+                f"from {side.format('l', how)} left join r on {holds} group by l.n, l.ts, l.id"
+            )
+        elif how in ("semi", "anti"):
+            sql = (
+                f"select l.n, null, l.id, null from {side.format('l', how)} "
+                f"{HOW_BY_SQL[how]} r on {holds}"
+            )
+        else:
+            sql = (
+                "select coalesce(l.n, r.n), case when r.n is null then l.ts + l.w_l "
+                "when l.n is null then r.ts + r.w_r else greatest(l.ts, r.ts) end, l.id, r.id "
+                f"from {side.format('l', how)} {HOW_BY_SQL[how]} {side.format('r', how)} on {holds}"
+            )
+        tables = {"l": (sides[0], rows[0]), "r": (sides[1], rows[1])}
+        columns = ("n", "how", "w_l", "w_r", "has_where")
+        found |= asked_of_duckdb(sql, asked=(columns, asked), **tables)
+    return [compared(found.get(n, [])) for n in range(len(cases))]
+
+
+def compared(rows):
+    """Rows that can be sorted; -1 where there is no event, or no time to compare."""
+    return sorted(tuple(-1 if v is None else v for v in row) for row in rows)
+
+
+def test_kinds_of_joins(check):
+    def times(case, rows):
+        """DuckDB is not asked for the times of semi and anti joins."""
+        return [(-1, *r[1:]) for r in rows] if case.how in ("semi", "anti") else rows
+
+    def engine(case):
+        query, batch = batch_of(case, late="count")
+        return compared(times(case, [row[:3] for row in given(kinds_fed(query, batch)[0])]))
+
+    def oracle(case):
+        ids = [
+            (t, *(None if e is None else e.arrival for e in members))
+            for t, *members in kinds_truth(case.oracle, case.arrivals)
+        ]
+        return compared(times(case, ids))
+
+    check(
+        lambda rng: kind_of(rng.randbytes(KIND_SIZE), complete=True),
+        [engine, oracle],
+        kinds_by_sql,
+        TIMES * examples(0.25),
     )
 
 

@@ -127,6 +127,31 @@ def test_the_lateness_histogram_is_that_of_all_true_results(case, idle_after, co
     assert {int(b): int(found[b]) for b in np.flatnonzero(found)} == wanted
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_the_join_does_not_see_any_more_has_no_lateness(restart):
+    # windows of 10, retention 0: when a15 comes the clock is 100 and b20 is out of sight, though
+    # a join that was not restarted still has it in memory
+    arrivals = [("a", 20), ("b", 20), ("a", 100), ("b", 100), ("a", 15), ("a", 95)]
+    query = sw.join(
+        sw.Stream("a", "ts", 10), sw.Stream("b", "ts", 10), retention=0,
+        goal=sw.Recall(0.9, over=10**9, every=10**9, granularity=1),
+    )  # fmt: skip
+    tables = {
+        name: pa.table(
+            {
+                "ts": [ts for s, ts in arrivals if s == name],
+                "at": [n for n, (s, _) in enumerate(arrivals) if s == name],
+            }
+        )
+        for name in "ab"
+    }
+    batch, _ = recorded(query, tables, "at")
+    sizes = [1] if restart else [len(arrivals)]
+    engine = fed(query, batch, sizes, restart=restart, as_engine=True)
+    found = engine.join.lateness.counts[0]
+    assert {int(b): int(found[b]) for b in np.flatnonzero(found)} == {1: 1}  # a95 with b100
+
+
 def test_raising_the_slack_never_loses_a_result():
     # a50 b10 | K 0 -> 100 | a20 b25 b131 a150: the papers' pipeline loses (a20, b25) by the change
     a, b = (sw.Stream(name, "ts", 10) for name in "ab")

@@ -21,7 +21,7 @@ HISTOGRAMS = st.lists(st.integers(0, 9), min_size=BUCKETS, max_size=BUCKETS).fil
 
 @st.composite
 def models(draw):
-    """(delay histograms, leads in buckets, windows in units, g)."""
+    """(delay histograms, leads in buckets, windows in units, g, b in steps of g)."""
     m = draw(st.integers(2, 4))
     several = {"min_size": m, "max_size": m}
     return (
@@ -29,12 +29,13 @@ def models(draw):
         draw(st.lists(st.integers(0, 4), **several)),
         draw(st.lists(st.integers(1, 40), **several)),
         draw(st.integers(1, 7)),
+        draw(st.sampled_from([1, 1, 2, 3, 40])),
     )
 
 
-def literal(k, histograms, leads, windows, g):
-    """Eq. (2), (3) and (5) of ICDE16 with b = g, for K = k g; |w| by rate."""
-    b, m = g, len(histograms)
+def literal(k, histograms, leads, windows, g, basic):
+    """Eq. (2), (3) and (5) of ICDE16, for K = k g; |w| by rate."""
+    b, m = basic * g, len(histograms)
 
     def f(i, d):  # Eq. (2)
         share = [n / sum(histograms[i]) for n in histograms[i]]
@@ -54,12 +55,12 @@ def literal(k, histograms, leads, windows, g):
     return produced / sum(prod(windows[j] for j in others[i]) for i in range(m))  # Eq. (5)
 
 
-def compiled(histograms, leads, windows, g):
+def compiled(histograms, leads, windows, g, basic):
     """The arguments of the kernels."""
     m = len(histograms)
     share, fill = np.zeros((m, BUCKETS)), np.zeros((m, BUCKETS + 1))
     kernels.running_sums(np.array(histograms), share, fill)
-    return np.array(leads), np.array(windows) / g, share, fill
+    return np.array(leads), np.array(windows) / g, basic, share, fill
 
 
 @tried(0.1)

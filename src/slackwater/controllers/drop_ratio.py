@@ -10,8 +10,8 @@ would cost two hours whenever a budget is used up.
 
 **Kim's.** The heartbeat is the recent mean less the largest distance from it, and an offset that
 goes up a step after each period in which more was dropped than the ratio allows so far, and down a
-step otherwise. The paper does not define how long a step is: ours is a fiftieth of the largest
-distance.
+step otherwise. The paper does not define how long a step is: ours is the largest distance divided
+by `goal.steps`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _DEVIATIONS = 4.0  # how bad a bad period is
 _FEWEST = 20  # events that the ratio allows to drop, before any is dropped on purpose
 _LEFT_OUT = 0.1  # of the events that the ratio allows to drop: too far behind to be followed
 _KEPT_BACK = 3  # events of the budget that only an event further behind than any before may use
-_STEPS = 50  # of Kim's offset in the largest distance
 _EDGES: I64 = upper_edges()
 
 
@@ -154,7 +153,7 @@ class KimController:
 
     def __init__(self, goal: DropRatio) -> None:
         self.every = goal.every.count
-        self._ratio = goal.ratio
+        self._ratio, self._steps = goal.ratio, goal.steps
         self._offset = 0
 
     def begin(self, events: int) -> None:
@@ -163,7 +162,7 @@ class KimController:
     def next_setting(self, period: Period) -> HeartbeatSetting:
         """The offset for the next period; it may take the heartbeat beyond the mean."""
         period.behind[:] = 0
-        step = -(-period.largest // _STEPS)
+        step = -(-period.largest // self._steps)
         too_many = period.dropped > self._ratio * period.events
         self._offset += step if too_many else -step
         return HeartbeatSetting(offset=self._offset)

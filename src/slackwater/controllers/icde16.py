@@ -20,6 +20,8 @@ What the text leaves open, and what we do:
 - N_true(L), the same of the last interval: of the last one of these that has any. Without one,
   Γ' = Γ.
 - Γ' below 0 needs nothing: K = 0.
+- ``calibrate=False`` leaves Eq. (7) out: Γ' = Γ. What Γ' corrects shows only K later, and meanwhile
+  it goes on correcting; it then stays at 1, whatever the model says (docs/results/fig7.md).
 - Alg. 3 stops at the first multiple of g behind MaxD^H, the largest delay in the ADWIN windows; we
   at the first that is not below it: there nothing is late.
 """
@@ -43,12 +45,15 @@ class BufferSizeManager(RecallSeeker):
     def __init__(self, query: JoinQuery, goal: Recall) -> None:
         super().__init__(query, goal)
         self._equal_selectivity = goal.model == "eqsel"
-        self._model = RecallModel(query)
+        self._calibrates, self._adwin = goal.calibrate, goal.adwin
+        self._model = RecallModel(query, goal.basic_steps(query.unit))
         self._lost: dict[int, float] = {}  # estimates by the number of the interval
 
     def statistics(self, query: JoinQuery) -> Statistics:
         """Delays, results of the last period, and productivity by delay."""
-        return Statistics(query, self.every, self._granularity, self.over, profile=True)
+        return Statistics(
+            query, self.every, self._granularity, self.over, profile=True, adwin=self._adwin
+        )
 
     def next_slack(self, interval: Interval) -> int:
         """Alg. 3."""
@@ -56,7 +61,9 @@ class BufferSizeManager(RecallSeeker):
         assert profile is not None
         for number, n in profile.close().items():
             self._lost[number] = self._lost.get(number, 0.0) + n
-        wanted = self.instant_requirement(interval.statistics.results, interval.join_time)
+        wanted = self._target
+        if self._calibrates:
+            wanted = self.instant_requirement(interval.statistics.results, interval.join_time)
         self._model.learn(delays)
         if self._equal_selectivity:
             return self._model.smallest_slack(wanted)
@@ -68,8 +75,7 @@ class BufferSizeManager(RecallSeeker):
             return self._target
         end = clock // self.every  # the interval that the join is in
         begin = end - (self.over // self.every - 1)
-        self._lost = {number: n for number, n in self._lost.items() if number >= begin}
-        true = {number: n for number, n in self._lost.items() if number < end}
+        true = self.lost_between(results, begin, end)
         produced = results.between(begin * self.every, end * self.every)[0]
         for number, n in enumerate(produced.tolist(), max(begin, results.first)):
             true[number] = true.get(number, 0.0) + n
@@ -79,6 +85,11 @@ class BufferSizeManager(RecallSeeker):
         all_true = sum(true[number] for number in sorted(true))
         wanted = self._target * (all_true + latest) - float(produced.sum())
         return min(wanted / latest, 1.0)
+
+    def lost_between(self, results: Results, begin: int, end: int) -> dict[int, float]:  # noqa: ARG002
+        """What was lost in these intervals, by number: estimated as printed, not measured."""
+        self._lost = {number: n for number, n in self._lost.items() if number >= begin}
+        return {number: n for number, n in self._lost.items() if number < end}
 
     def state(self) -> dict[str, Any]:
         """What late events should have made."""

@@ -8,11 +8,12 @@ rules *react*: they add slack while lateness grows fast, and when the running pe
 much of its allowance. That pays where disorder moves; where losses come in clusters that say
 nothing about the next ones, the rules that hold are better, and the back-test shows it.
 
-Every interval K is that of the rule with the smallest average slack, where a share of bad periods
-beyond what is allowed counts as extra slack; rules that are nearly as good count too, so that K
-does not jump between them. The past may know nothing like the present: so K is never so small that
-results as late as the last ones would use up what is left of the allowance within a twentieth of a
-period. Until half a period is over, K is the largest lateness or delay seen.
+Every interval the rule is followed that has the smallest average slack, where a share of bad
+periods beyond what is allowed counts as extra slack; rules that are nearly as good count too. Most
+of these are a little more careful than the best, so K has a reserve where that is cheap, and it
+does not jump. The past may know nothing like the present: so K is never so small that results as
+late as the last ones would use up what is left of the allowance within a tenth of a period. Until
+half a period is over, K is the largest lateness or delay seen.
 docs/goals.md shows it at work; decision 21 has what else was tried.
 """
 
@@ -34,19 +35,19 @@ from slackwater.stats.buckets import dense, sparse
 from slackwater.stats.lateness import LatenessOf
 from slackwater.stats.statistics import Statistics
 
-# Chosen on the first half of the data of decision 20. The first six matter, the others hardly.
+# Chosen on the data that decision 23 names. The first four matter, the others hardly.
 _PRICE = 30.0  # 1 % more bad periods than allowed are as bad as so many percent more slack
-_FAILING = 1.5  # rules may fail so many times as often as K: it has a reserve, and many rules
-_RESERVE = 0.02  # K is larger than the back-test wants by this: the future is not the past
+_FAILING = 1.5  # rules may fail so many times as often as K, which is a mean of many
 _FIRST_RESERVE = 0.5  # at the start, halved in each period: little has been seen yet
-_GUARD = 0.05  # periods for which the lateness of the last intervals must be bearable
-_SPREAD = 0.03  # a rule with so much more slack than the best one counts 1/e
+_GUARD = 0.1  # periods for which the lateness of the last intervals must be bearable
+_SPREAD = 0.06  # a rule with so much more slack than the best one counts 1/e
 _LEVELS = (1.4, 1.1, 0.85, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.01)  # times the allowed loss
 _MEMORIES = 4  # in equal ratios from ...
 _SHORTEST = 1 / 40, 3  # periods, and at least intervals, to ...
 _LONGEST = 30.0  # periods
 _RULES_OVER = 20.0  # periods after which what a rule lost counts half
 _CREDIT = 1.5  # good periods that every rule has to its credit at the start
+_SHOWN = 0.01  # a smaller reserve is not mentioned
 _START = 0.5  # periods until the rules are trusted
 _BLOCKS = 20  # into which a period is cut
 _ON_TIME_OVER = 20  # bins over which the rate of results that are not late is learnt
@@ -79,6 +80,7 @@ class LatenessController(RecallSeeker):
         self._on_time = 0.0  # results per interval that are not late
         self._used = 1  # buckets
         self._followed = -1  # the best rule; -1: none yet
+        self._is_guarded = False  # K is larger than the best rules want
         self._weight = 0.0  # how much of `bad` and `cost` of the rules is known
         self._true = np.zeros(self._n_blocks)  # results of the last period, youngest block first
         self._own = np.zeros(self._n_blocks)  # of them, lost
@@ -110,11 +112,11 @@ class LatenessController(RecallSeeker):
         known = interval.lateness
         assert known is not None
         self._turn_blocks(interval.end // self.every)
-        if known.bins and known.on_time:
+        if known.bins:
             # known only when the join's clock has passed: a rate stands in for the last ones
             weight = 1.0 - exp(-known.bins / _ON_TIME_OVER) if self._on_time else 1.0
             self._on_time += weight * (known.on_time / known.bins - self._on_time)
-        late = np.flatnonzero(known.counts)
+        late = known.counts.nonzero()[0]
         top = int(late[-1]) if len(late) else 0
         total = float(known.counts.sum()) + self._on_time
         self._true[0] += total
@@ -149,40 +151,36 @@ class LatenessController(RecallSeeker):
         kernels.learn(late, top, total, self._loss, settled, _EDGES, self._used, self._rules)
         advance = float(clock - self._clock) if self._clock > BEFORE else 0.0
         kernels.judge(
-            late, top, advance, self._allowed, self._coming, self._fade, self._beyond, self._used,
-            _EDGES, self._rules,
+            late, top, advance, *self._allowance(), self._fade, self.largest,
+            self._beyond, self._used, _EDGES, self._rules,
         )  # fmt: skip
 
     def _follow(self) -> int:
-        """K, with the reserve."""
-        slack = kernels.follow(
-            float(self._own.sum()), self._allowed, self._coming, self._weight, self._credit,
-            self._failing, _PRICE, _SPREAD, self._reserve, self._beyond, self._used, _EDGES,
-            self._score, self._rules,
+        """K: that of the best rules, or what the last results ask for."""
+        slack, guard = kernels.follow(
+            float(self._own.sum()), *self._allowance(), self._weight, self._credit,
+            self._failing, _PRICE, _SPREAD, self._reserve, self.largest, self._beyond, self._used,
+            _EDGES, self._score, self._rules,
         )  # fmt: skip
         self._followed = int(np.argmin(self._score))
-        return int(slack)
+        self._is_guarded = bool(guard > slack)
+        return int(max(slack, guard))
 
-    @property
-    def _allowed(self) -> float:
-        """Results that the running period may lose."""
-        return self._loss * float(self._true.sum())
-
-    @property
-    def _coming(self) -> float:
-        """Results that come while nothing can be done about their lateness."""
-        return _GUARD * float(self._true.sum()) * self._period / min(self._steps, self._period)
+    def _allowance(self) -> tuple[float, float]:
+        """Results that the running period may lose; that come while nothing can be done."""
+        true = float(self._true.sum())
+        return self._loss * true, _GUARD * true * self._period / min(self._steps, self._period)
 
     @property
     def _reserve(self) -> float:
-        return float(max(_RESERVE, _FIRST_RESERVE * 0.5 ** (self._steps / self._period)))
+        return float(_FIRST_RESERVE * 0.5 ** (self._steps / self._period))
 
     # ---- what a user sees
 
     @property
     def _spent(self) -> float:
         """How much of its allowance the running period has used up."""
-        return float(self._own.sum()) / max(self._allowed, 1e-9)
+        return float(self._own.sum()) / max(self._allowance()[0], 1e-9)
 
     def recall_at(self, slacks: list[int]) -> list[float]:
         """The measured recall of each of these K, over about the last period."""
@@ -197,8 +195,8 @@ class LatenessController(RecallSeeker):
 
     @property
     def largest(self) -> int:
-        """The largest lateness in memory."""
-        some = np.flatnonzero(self._rules.recent.any(axis=0))
+        """The largest lateness in the longest memory."""
+        some = self._rules.recent[-1, : self._used].nonzero()[0]
         return int(_EDGES[some[-1]]) if len(some) else 0
 
     def reasons(self) -> list[str]:
@@ -210,19 +208,26 @@ class LatenessController(RecallSeeker):
         share = f"{self._loss * _LEVELS[level]:.2%}"
         periods, late = f"{self._memory[memory] / self._period:.2g}", self._rules.plain[slack]
         words = [
-            f"{share} of the results of the last {periods} periods were later than {late:.0f} "
-            f"{self._unit}",
-            f"{self._reserve:.0%} in reserve",
+            f"{share} of the results of the last {periods} periods were later than "
+            f"{late:.0f} {self._unit}"
         ]
         if reacts and self._rules.leap[slack] > 1.0:
             words.append("lateness grows fast")
         if reacts and self._spent > kernels.CALM:
             words.append(f"the running period has used up {self._spent:.0%} of its allowed loss")
+        if (reserve := self._reserve) >= _SHOWN:
+            words.append(f"{reserve:.0%} in reserve: little has been seen yet")
+        if self._is_guarded:
+            words.append("more like the last results would use up the rest of the allowed loss")
+        else:
+            words.append("the mean of this rule and those that are nearly as good")
         return words
 
     # ---- for a snapshot
 
-    _SCALARS = ("steps", "block", "clock", "largest", "on_time", "used", "followed", "weight")
+    _SCALARS = (
+        "steps", "block", "clock", "largest", "on_time", "used", "followed", "is_guarded", "weight",
+    )  # fmt: skip
     _LEARNT = ("recent", "totals", "plain", "leap", "slack", "in_force", "lost", "bad", "cost")
 
     def state(self) -> dict[str, Any]:

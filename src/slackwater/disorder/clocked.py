@@ -56,6 +56,13 @@ class ClockedReorder(ReorderStage):
         """Change K from here on. What has left cannot be called back; the rest obeys the new K."""
         self.buffers.ctl[fields.SLACK] = slack
 
+    def move_up(self, time: int) -> Released:
+        """Move the join's clock up to `time`; what it passes leaves. Valid until the next run."""
+        out = self._begin_run(self.buffered)
+        self.buffers.ctl[fields.NOW] = self.log.end - 1
+        kernels.move_up(time, self.buffers, self.rings.arrays, self.log.records(), out)
+        return self._left(out)
+
     def state(self) -> ReorderState:
         """All it would need to go on elsewhere, given the same events in another log."""
         known = self.buffers

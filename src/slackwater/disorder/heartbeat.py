@@ -51,7 +51,15 @@ _LASTING = {
     "follow": kernels.FOLLOW,
     "offset": kernels.OFFSET,
     "limit": kernels.LIMIT,
+    "far": kernels.FAR,
+    "votes": kernels.VOTES,
 }
+
+
+def _limit_of(max_jump: int | Literal["usual"] | None) -> int:
+    if max_jump is None:
+        return kernels.ANY_JUMP
+    return kernels.USUAL_JUMP if max_jump == "usual" else max_jump
 
 
 class HeartbeatState(NamedTuple):
@@ -82,6 +90,9 @@ class HeartbeatStage:
         Nothing leaves before so many events have come.
     slide, open_end
         Where windows end: marks are wanted there.
+    max_jump
+        How far ahead of the largest time one may be without being rejected; ``"usual"``: as far as
+        is usual for these times. None: any.
     log
         Where the arrivals are; a new one when the stage is used by itself.
     limits
@@ -98,6 +109,7 @@ class HeartbeatStage:
         hold: int = 0,
         slide: int = 0,
         open_end: bool = False,
+        max_jump: int | Literal["usual"] | None = None,
         log: Log | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
@@ -115,10 +127,13 @@ class HeartbeatStage:
         self.ctl[kernels.SLIDE] = slide
         self.ctl[kernels.OPEN_END] = open_end
         self.ctl[kernels.BOUNDARY] = NEVER
+        self.ctl[kernels.MAX_JUMP] = _limit_of(max_jump)
+        self.ctl[kernels.BELIEVED] = NONE
         self._mean = np.zeros(1)
         self.behind = np.zeros(histogram.BUCKETS, np.int64)  # how far events were behind the base
         self._out = Released(*(np.empty(0, np.int64) for _ in Released._fields))
         self._changes = np.empty((1, 2), np.int64)
+        self._rejected = np.empty(0, np.int64)
 
     # ---- state
 
@@ -212,11 +227,12 @@ class HeartbeatStage:
 
     def start(self, n: int) -> None:
         """Have room for what leaves when `n` more arrivals come; forget what left before."""
-        self.ctl[kernels.N_OUT] = self.ctl[kernels.N_CHANGES] = 0
+        self.ctl[[kernels.N_OUT, kernels.N_CHANGES, kernels.N_REJECTED]] = 0
         # An arrival leaves at most once, between at most two marks; the distance may change with
         # it, and again when it ends a period.
         self._have_room(self._rings.size(0) + 3 * n)
         self._changes = np.empty((2 * n + 1, 2), np.int64)
+        self._rejected = np.empty(n, np.int64)
 
     def run(self, at: int, end: int) -> tuple[int, bool]:
         """Take in the arrivals ``at <= number < end`` of the log, for which there is room.
@@ -229,7 +245,7 @@ class HeartbeatStage:
             ctl[kernels.SHIFT] = self._rings.shift
             at, reason = kernels.run(
                 at, end, self._recent, self._span, ctl, self._mean, self.behind,
-                self._rings.arrays, records, self._out, self._changes,
+                self._rings.arrays, records, self._out, self._changes, self._rejected,
             )  # fmt: skip
             if reason == kernels.NO_ROOM:
                 self._make_room_for(at)
@@ -251,6 +267,11 @@ class HeartbeatStage:
     def changes(self) -> I64:
         """Rows (largest time, new distance) since the start."""
         return self._changes[: self.ctl[kernels.N_CHANGES]]
+
+    @property
+    def rejected(self) -> I64:
+        """Arrivals since the start that were too far ahead."""
+        return self._rejected[: self.ctl[kernels.N_REJECTED]]
 
     def arrive(self, ts: int) -> list[int]:
         """Take in one event; return the times of those that leave. For use by itself."""

@@ -53,6 +53,10 @@ class Reorder(ReorderStage):
     synchronize
         False: neither K-slack nor Synchronizer (Baseline3 of the Thesis); events leave as they
         come.
+    slide
+        The slide unit: the Synchronizer waits until windows can move on by that (Thesis 4.1).
+    open_end
+        Whether such windows do not contain their end.
     log
         Where the arrivals are; a new one when the stage is used by itself.
     limits
@@ -69,6 +73,8 @@ class Reorder(ReorderStage):
         common_clock: bool = False,
         idle_after: int | None = None,
         synchronize: bool = True,
+        slide: int = 1,
+        open_end: bool = False,
         log: Log | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
@@ -78,6 +84,8 @@ class Reorder(ReorderStage):
         ctl[kernels.OVERDUE_NOW] = overdue == "now"
         ctl[kernels.PASS] = not synchronize
         ctl[kernels.COMMON_CLOCK] = common_clock
+        ctl[kernels.SLIDE] = slide
+        ctl[kernels.OPEN_END] = open_end
 
     # ---- state
 

@@ -7,7 +7,7 @@ buffer on the common clock).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,15 @@ class ReorderState(NamedTuple):
     overdue: I64
     in_sync: I64
 
+    def without_events(self) -> dict[str, Any]:
+        """What is not events, as plain data."""
+        return {
+            "scalars": self.scalars,
+            "local": self.local,
+            "newest": self.newest,
+            "moved": self.moved,
+        }
+
 
 _LASTING = {
     "slack": kernels.SLACK,
@@ -55,7 +64,7 @@ _LASTING = {
 def _empty_buffers(n_streams: int) -> Buffers:
     ctl = np.zeros(kernels.CTL_LENGTH, np.int64)
     ctl[kernels.SYNC_TIME] = ctl[kernels.TOP] = ctl[kernels.COMMON] = BEFORE
-    ctl[kernels.BOUNDARY] = NEVER
+    ctl[kernels.BOUNDARY] = ctl[kernels.LIMIT] = NEVER
     return Buffers(
         ctl,
         local=np.full(n_streams, BEFORE),
@@ -208,6 +217,10 @@ class ReorderStage(ABC):
     def stop_at(self, boundary: int | None) -> None:
         """Let runs stop behind the arrival that takes the largest local time to `boundary`."""
         self.buffers.ctl[kernels.BOUNDARY] = NEVER if boundary is None else boundary
+
+    def set_limit(self, time: int) -> None:
+        """Let the join's clock go no further than `time` from here on; not of the papers' way."""
+        self.buffers.ctl[kernels.LIMIT] = time
 
     def arrive(self, stream: int, ts: int, tick: bool = False) -> list[int]:
         """Take in one event or tick; return the numbers of those that leave. For use by itself."""

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from slackwater.joins.matcher import Matcher
 from slackwater.kernels import join as fates
 from slackwater.kernels.records import BEFORE, I64, Late, Made
 from slackwater.metrics.counters import Metrics, State, StreamMetrics
 
 if TYPE_CHECKING:
     from slackwater.engine.base import AnyEngine
+
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass
@@ -38,11 +43,14 @@ class Counters:
     lost_estimated: float = 0.0  # results beyond retention
     lost_estimated_variance: float = 0.0
     lost_not_estimated: int = 0  # events
+    # pairs at once, by stream: how much of what its late events may join was forgotten, in time
+    forgotten: list[int] = field(default_factory=list)
 
     @classmethod
     def zero(cls, m: int) -> Counters:
         """Nothing has happened yet."""
-        return cls([0] * m, [0] * m, [0] * m, [0] * m, [{} for _ in range(m)], [0] * m)
+        rejected: list[dict[str, int]] = [{} for _ in range(m)]
+        return cls([0] * m, [0] * m, [0] * m, [0] * m, rejected, [0] * m, forgotten=[0] * m)
 
 
 def add(totals: list[int], more: Sequence[int] | I64) -> None:
@@ -56,18 +64,29 @@ def count_results(total: Counters, streams: I64, made: Made, late: Late) -> int:
     Returns how many of the late ones lost more than is known.
     """
     m = len(total.in_order)
+    add(total.in_order, np.bincount(streams, minlength=m).tolist())
+    total.produced += int(made.n.sum())
+    if len(late.position) == 0:  # most steps
+        return 0
     kept = (late.fate & fates.LATE_KEPT) > 0
     behind = np.bincount(streams[late.position], minlength=m)
     behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
-    add(total.in_order, np.bincount(streams, minlength=m) - behind)
-    add(total.late_kept, behind_kept)
-    add(total.late_dropped, behind - behind_kept)
+    add(total.in_order, (-behind).tolist())
+    add(total.late_kept, behind_kept.tolist())
+    add(total.late_dropped, (behind - behind_kept).tolist())
     unknown = int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
     total.lost_unknown += unknown
-    total.max_lateness = max(total.max_lateness, int(late.by.max(initial=0)))
-    total.produced += int(made.n.sum())
+    total.max_lateness = max(total.max_lateness, int(late.by.max()))
     total.lost += int(late.lost.sum())
     return unknown
+
+
+def count_events(total: Counters, streams: I64, is_late: Flags, is_forgotten: Flags) -> None:
+    """Count arrivals that do not wait: in order, or late, and then whether they are kept."""
+    m = len(total.in_order)
+    add(total.in_order, np.bincount(streams[~is_late], minlength=m))
+    add(total.late_kept, np.bincount(streams[is_late & ~is_forgotten], minlength=m))
+    add(total.late_dropped, np.bincount(streams[is_late & is_forgotten], minlength=m))
 
 
 def shard_metrics(engine: AnyEngine) -> Metrics:
@@ -86,6 +105,38 @@ def shard_metrics(engine: AnyEngine) -> Metrics:
         max_lateness=total.max_lateness,
         stored=engine.stored_events(),
         shedding=engine.shedding_metrics(),
+    )
+
+
+def with_matches(metrics: Metrics, matcher: Matcher) -> Metrics:
+    """`metrics` with what became of rows without partner, and of as-of rows."""
+    known = matcher.counters
+    return replace(
+        metrics,
+        unmatched_rows=known["alone"],
+        unmatched_rows_late=known["alone_late"],
+        withdrawn_rows=known["withdrawn"],
+    )
+
+
+def with_pairs_lost(
+    metrics: Metrics, total: Counters, matcher: Matcher, window_units: int
+) -> Metrics:
+    """`metrics` with an estimate of the pairs that were lost since events had been forgotten.
+
+    A late event is taken to have as many partners as others of its stream have, evenly spread over
+    the `window_units` in which they may lie. The error is that of pairs that come at random.
+    """
+    pairs, estimate = matcher.counters["pairs"], 0.0
+    for s, forgotten in enumerate(total.forgotten):
+        events = total.in_order[s] + total.late_kept[s] + total.late_dropped[s]
+        unseen = forgotten / window_units
+        estimate += unseen * pairs / max(events - unseen, 1.0)
+    return replace(
+        metrics,
+        lost_estimated=round(estimate),
+        lost_estimated_error=2.0 * math.sqrt(estimate),
+        lost_not_estimated=0,
     )
 
 

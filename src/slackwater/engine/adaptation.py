@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from slackwater.engine.join import JoinEngine
 
 _RETENTION_EVERY = "1 second"
+_FOR_FIXED_SLACK = 10  # times as long: no lateness is measured that must be within retention
 _DEFAULT_LOSS = 0.05  # what a goal that is no recall is taken to allow
 
 
@@ -32,8 +33,10 @@ def retention_for(query: JoinQuery) -> Retention | None:
     """Who chooses how long events are kept; None: the query says it, or nothing is counted."""
     if query.retained is not None or query.late == "drop":
         return None
-    allowed = 1.0 - query.goal.target if isinstance(query.goal, Recall) else _DEFAULT_LOSS
-    return Retention(allowed, to_units(_RETENTION_EVERY, query.unit))
+    every = to_units(_RETENTION_EVERY, query.unit)
+    if isinstance(query.goal, Recall):
+        return Retention(1.0 - query.goal.target, every)
+    return Retention(_DEFAULT_LOSS, every, _FOR_FIXED_SLACK)
 
 
 def stage_for(
@@ -57,6 +60,8 @@ def stage_for(
         common_clock=common_clock,
         idle_after=idle_after,
         synchronize=query.synchronizes,
+        slide=query.slide_units if query.pipeline == "icde16" else 1,
+        open_end=query.bounds == "[)",
         log=log,
         limits=limits,
     )
@@ -67,6 +72,7 @@ class Adaptation:
 
     def __init__(self, engine: JoinEngine) -> None:
         self._engine = engine
+        self._is_clocked = engine.query.is_clocked
         self._due: list[int | None] = []  # when the interval of each ends
 
     def set_boundary(self) -> None:
@@ -103,7 +109,7 @@ class Adaptation:
     def _choose_slack(self) -> None:
         engine, reorder, statistics = self._engine, self._engine.reorder, self._engine.statistics
         assert statistics is not None
-        clock = reorder.sync_time if engine.query.is_clocked else engine.join.time
+        clock = reorder.sync_time if self._is_clocked else engine.join.time
         lateness = statistics.lateness
         interval = Interval(
             reorder.top,
@@ -116,13 +122,23 @@ class Adaptation:
             None if lateness is None else lateness.close(clock, statistics.results),
         )
         statistics.close(reorder.top)
-        engine.change_slack(engine.controller.next_slack(interval), interval.end)
+        seen = [interval]
+        if engine.alone is not None and engine.alone.waits is not None:
+            seen.append(engine.alone.waits_of(interval))
+        if engine.common_slack is not None:
+            slack = engine.common_slack.next_slack(seen)
+        else:
+            wanted = zip(engine.controllers, seen, strict=True)
+            slack = max(controller.next_slack(own) for controller, own in wanted)
+        engine.change_slack(slack, interval.end)
 
     def _choose_retention(self) -> None:
         engine = self._engine
         assert engine.retention is not None
         length = engine.retention.next_length(engine.reorder.slack)
         engine.join.set_retention(length)
+        if engine.alone is not None:
+            engine.alone.set_keep(length, engine.join)
         if engine.sample is not None:
             engine.sample.set_reach(length, engine.retention.rate)
 

@@ -7,17 +7,19 @@ same results, the same K series and the same metrics. It reads no clock; time is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from slackwater.disorder.arrival_clock import ArrivalClock
+from slackwater.disorder.common_clock import CommonClock
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.disorder.stage import ReorderStage
 from slackwater.engine.accounting import Counters, add, shard_metrics
 from slackwater.engine.checks import REASONS
+from slackwater.engine.identity import identities_of, row_schema, with_identities
 from slackwater.engine.intake import Intake, Numbers, Rejected
 from slackwater.engine.output import Output, Shape
 from slackwater.engine.result_schema import check_schema
@@ -37,10 +39,13 @@ from slackwater.shedding.shedder import Shedder
 from slackwater.stats.recent import RecentDelays
 from slackwater.stats.statistics import Statistics
 
+if TYPE_CHECKING:
+    from slackwater.engine.common_slack import CommonSlack
+
 DEAD = 255  # the location of an event that is not needed any more
 
 AQuery = TypeVar("AQuery", JoinQuery, WindowQuery, AggregateQuery)
-Stage = TypeVar("Stage", ReorderStage, HeartbeatStage, ArrivalClock)
+Stage = TypeVar("Stage", ReorderStage, CommonClock, HeartbeatStage, ArrivalClock)
 
 
 class ShardEngine(ABC, Generic[AQuery, Stage]):
@@ -52,6 +57,7 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
 
     reorder: Stage
     statistics: Statistics | None = None  # what a goal that learns has learnt
+    common_slack: CommonSlack | None = None  # the part in finding one K for all shards
     shedder: Shedder | None = None  # who leaves work out, in engines that can
     shows_results: ClassVar[bool] = False  # charts have rows of results
 
@@ -62,6 +68,7 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         shape: Shape,
         numbers: Numbers,
         limits: Limits = DEFAULT_LIMITS,
+        marks: int = 0,
     ) -> None:
         self.query: AQuery = query
         self.initial_goal = query.goal  # `query.goal` may change while the query runs
@@ -69,9 +76,10 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         self.schemas = [check_schema(schemas, name) for name in query.names]
         self.shape = shape
         self.intake = Intake(query, self.schemas, numbers, shape.projection, limits)
-        self.log = Log(self.intake.n_keys, **numbers.widths)
+        self.log = Log(self.intake.n_keys, **numbers.widths, marks=marks)
+        self.identities = identities_of(query)
         self.rows = [
-            Rows(pa.schema([schema.field(c) for c in self.intake.kept_columns(s)]))
+            Rows(row_schema(schema, self.intake.kept_columns(s), self.identities))
             for s, schema in enumerate(self.schemas)
         ]
         self.counters = Counters.zero(len(query.streams))
@@ -80,6 +88,11 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         self.has_arrival = True  # the last batch came with arrivals, so waits can be measured
         self._output = Output(shape)
         self._stopped = False
+
+    @property
+    def output(self) -> Output:
+        """What has come of arrivals, and was not given out yet."""
+        return self._output
 
     # ---- work
 
@@ -204,13 +217,8 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         if self._stopped:
             msg = "the engine failed in the middle of a batch; restore it from a snapshot"
             raise EngineStoppedError(msg)
-        if batch is None:
-            return
-        for name, expected, table in zip(self.query.names, self.schemas, batch.tables, strict=True):
-            if not table.schema.equals(expected):
-                wanted, got = _brief(expected), _brief(table.schema)
-                msg = f"stream {name!r} must have the columns {wanted}, got {got}"
-                raise DataError(msg)
+        if batch is not None:
+            _check_columns(self.query.names, self.schemas, batch.tables)
 
     def _take_in(self, batch: Batch, piece: int | None) -> Iterator[Output]:
         self.flushed = self.flushed and len(batch.stream) == 0
@@ -220,7 +228,7 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)
         self._count_rejects(rejected)
-        for rows, table in zip(self.rows, batch.tables, strict=True):
+        for rows, table in zip(self.rows, with_identities(batch, self.identities), strict=True):
             rows.append(table.select(rows.schema.names))
         self.reserve_codes(self.intake.codes.size)
         add(self.counters.arrivals, [table.num_rows for table in batch.tables])
@@ -296,6 +304,16 @@ def _whole(pieces: Iterator[Output]) -> Output:
     for piece in pieces:
         output.extend(piece)
     return output
+
+
+def _check_columns(
+    names: Sequence[str], schemas: Sequence[pa.Schema], tables: Sequence[pa.Table]
+) -> None:
+    for name, expected, table in zip(names, schemas, tables, strict=True):
+        if not table.schema.equals(expected):
+            wanted, got = _brief(expected), _brief(table.schema)
+            msg = f"stream {name!r} must have the columns {wanted}, got {got}"
+            raise DataError(msg)
 
 
 def _brief(schema: pa.Schema) -> str:

@@ -24,12 +24,21 @@ from slackwater.events.batch import (
     time_in_units,
 )
 from slackwater.joins.columns import columns_read
-from slackwater.kernels.records import I64
+from slackwater.kernels.records import I64, U8
 from slackwater.metrics import counters as metrics
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.goals import Goal
+from slackwater.query.stream import Stream
 
 REASONS = ("", *metrics.REASONS)  # by number; 0: the row is accepted
 BAD_TIME, NULL_KEY, NULL_NUMBER, TOO_FAR, BAD_VECTOR = range(1, 6)
+NO_PARTNER = 255  # the row is accepted, and a null in it makes it a partner of none
+
+
+def is_accepted(reason: U8) -> NDArray[np.bool_]:
+    """Which rows take part."""
+    accepted: NDArray[np.bool_] = (reason == 0) | (reason == NO_PARTNER)
+    return accepted
 
 
 class Checks:
@@ -38,13 +47,15 @@ class Checks:
     def __init__(self, query: AnyQuery, schemas: Sequence[pa.Schema]) -> None:
         for stream, schema in zip(query.streams, schemas, strict=True):
             check_time_column(stream.name, stream.ts, schema)
+            _check_unit(query, stream, schema)
         self._query = query
         streams = range(len(query.streams))
         self._keys = [[c for key in query.keys for c in key.columns.get(s, ())] for s in streams]
         for s in streams:
-            _check_names(query.names[s], self._keys[s], schemas[s])
+            _check_names("on", query.names[s], self._keys[s], schemas[s])
+            _check_names("id", query.names[s], query.streams[s].id, schemas[s])
         read = columns_read(query, schemas)
-        self._numbers = [[c.name for c in read.numbers if c.stream == s] for s in streams]
+        self._numbers = [[name for of, name in read.required if of == s] for s in streams]
         self._vectors = [[c for c in read.vectors if c.stream == s] for s in streams]
 
     def columns(self, reason: int, stream: int) -> list[str]:
@@ -80,8 +91,10 @@ class Checks:
             null, of_another_length = vector.flaws(flat(table.column(vector.name)))
             reason[null & (reason == 0)] = NULL_NUMBER
             reason[of_another_length & (reason == 0)] = BAD_VECTOR
+        if self._query.preserved[stream]:
+            reason[(reason == NULL_KEY) | (reason == NULL_NUMBER)] = NO_PARTNER
         if latest is not None:
-            reason[(ts > latest) & (reason == 0)] = TOO_FAR
+            reason[(ts > latest) & is_accepted(reason)] = TOO_FAR
         return Checked(ts, reason)
 
     def check_batch(self, batch: Batch) -> Batch:
@@ -110,11 +123,29 @@ def check_zones(query: AnyQuery, schemas: Sequence[pa.Schema]) -> None:
         raise DataError(msg)
 
 
-def _check_names(stream: str, keys: Sequence[str], schema: pa.Schema) -> None:
+def _check_unit(query: AnyQuery, stream: Stream, schema: pa.Schema) -> None:
+    """Refuse a bare number as the window over times that have a unit of their own."""
+    kind, length = schema.field(stream.ts).type, stream.window
+    if isinstance(length, int) and length and pa.types.is_temporal(kind):
+        msg = (
+            f"stream {stream.name!r}: window = {length} needs a unit, because the times in "
+            f"{stream.ts!r} have one ({kind}): '{length} {query.unit}', '{length} seconds'"
+        )
+        raise QueryError(msg)
+
+
+def _check_names(option: str, stream: str, keys: Sequence[str], schema: pa.Schema) -> None:
     for column in keys:
         if column not in schema.names:
             msg = (
-                f"on names {stream}.{column}, but stream {stream!r} has no column {column!r}; "
-                f"it has {', '.join(schema.names)}"
+                f"{option} names {stream}.{column}, but stream {stream!r} has no column "
+                f"{column!r}; it has {', '.join(schema.names)}"
             )
             raise QueryError(msg)
+
+
+def check_new_goal(before: Goal, goal: Goal, can_change: bool) -> None:
+    """Raise `QueryError` if a running query cannot go on with `goal`."""
+    if not isinstance(goal, type(before)) or not can_change:
+        msg = f"a running goal {before} can only get other figures, got {goal}"
+        raise QueryError(msg)

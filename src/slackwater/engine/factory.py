@@ -12,8 +12,10 @@ from slackwater.controllers.controller import Controller
 from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.join import JoinEngine
+from slackwater.engine.match import MatchEngine
 from slackwater.engine.snapshot import restored
 from slackwater.engine.window import WindowEngine
+from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
@@ -29,10 +31,33 @@ class _Options:
     controller: Controller | None
     common_clock: bool
     idle_after: int | None
+    sharing: int
+
+
+def join_engine(
+    query: JoinQuery,
+    schemas: Schemas,
+    controller: Controller | None = None,
+    common_clock: bool = False,
+    idle_after: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    sharing: int = 1,
+) -> JoinEngine | MatchEngine:
+    """A new engine for a join; options as in `engine_for`."""
+    if query.is_matched:
+        return MatchEngine(query, schemas, idle_after, sharing, limits)
+    return JoinEngine(query, schemas, controller, common_clock, idle_after, sharing, limits)
 
 
 def _join(query: JoinQuery, schemas: Schemas, options: _Options) -> AnyEngine:
-    return JoinEngine(query, schemas, options.controller, options.common_clock, options.idle_after)
+    return join_engine(
+        query,
+        schemas,
+        options.controller,
+        options.common_clock,
+        options.idle_after,
+        sharing=options.sharing,
+    )
 
 
 def _window(query: WindowQuery, schemas: Schemas, _: _Options) -> AnyEngine:
@@ -57,6 +82,7 @@ def engine_for(
     controller: Controller | None = None,
     common_clock: bool = False,
     idle_after: int | None = None,
+    sharing: int = 1,
 ) -> AnyEngine:
     """A new engine for `query`.
 
@@ -72,8 +98,10 @@ def engine_for(
         Whether it is one of several shards: ticks carry the local times of all streams.
     idle_after
         Of a join: after which silence, in units, it stops waiting for a stream; None: never.
+    sharing
+        Of a join: how many shards have one K together, this one included.
     """
-    options = _Options(controller, common_clock, idle_after)
+    options = _Options(controller, common_clock, idle_after, sharing)
     return _ENGINES[type(query)](query, schemas, options)
 
 

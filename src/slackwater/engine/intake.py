@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.checks import Checks
+from slackwater.engine.checks import NO_PARTNER, Checks
 from slackwater.events.batch import Batch, Checked, flat
 from slackwater.events.limits import Limits
 from slackwater.events.log import Log
@@ -92,7 +92,7 @@ class Intake:
         and numbers.
         """
         schema = self._schemas[stream]
-        if self._query.select == "*":
+        if self._query.select == "*" and self._query.shows(stream):
             return list(schema.names)
         name, projection = self._query.names[stream], self._projection
         selected = [] if projection is None else projection.read(name)
@@ -102,7 +102,8 @@ class Intake:
         """Columns of `stream` from which times, keys and numbers come."""
         keys = [column for key in self._keys for column in key.columns.get(stream, ())]
         numbers = self._numbers.read(stream)
-        return list(dict.fromkeys([self._query.streams[stream].ts, *keys, *numbers]))
+        of_stream = self._query.streams[stream]
+        return list(dict.fromkeys([of_stream.ts, *keys, *numbers, *of_stream.id]))
 
     def take_in(self, batch: Batch, log: Log, first_rows: Sequence[int]) -> Rejected:
         """Append the good rows and the ticks of a checked `batch` to `log`; return the rejects.
@@ -142,9 +143,12 @@ class Intake:
         )  # fmt: skip
 
     def restored(self, tables: Sequence[pa.Table]) -> RawRows:
-        """The rows of a snapshot: they have been accepted before, so only times are converted."""
-        times = (self.checks.times(s, table)[0] for s, table in enumerate(tables))
-        return self.raw(tables, [Checked(ts, np.zeros(len(ts), np.uint8)) for ts in times])
+        """The rows of a snapshot, which have been accepted before."""
+        checked = (self.checks.check(s, table) for s, table in enumerate(tables))
+        return self.raw(
+            tables,
+            [Checked(ts, np.where(why == NO_PARTNER, why, np.uint8(0))) for ts, why in checked],
+        )
 
     def raw(
         self,
@@ -167,6 +171,10 @@ class Intake:
             code[:, own] = 0
             for column, codes in enumerate(self.key_codes(s, table)):
                 code[column, own] = codes
+            alone = reason[own] == NO_PARTNER
+            if alone.any():  # the code of the stream itself: no other stream has it
+                code[:, own][:, alone] = s
+                reason[own][alone] = 0
             self._numbers.fill(s, table, ints[:, own], floats[:, own], vectors[own])
         for times in ticks:
             ts[begin : begin + len(times)] = times

@@ -12,27 +12,31 @@ import pyarrow as pa
 from slackwater.controllers.controller import Controller
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.model import RecallModel
+from slackwater.disorder.clocked import ClockedReorder
 from slackwater.disorder.stage import ReorderStage
 from slackwater.engine import join_state
-from slackwater.engine.accounting import count_results
+from slackwater.engine.accounting import with_matches
 from slackwater.engine.adaptation import Adaptation, retention_for, stage_for
+from slackwater.engine.alone import RowsAlone
 from slackwater.engine.base import ShardEngine
 from slackwater.engine.chart_part import with_join_facts
-from slackwater.engine.longer_sample import LongerSample, has_sample
+from slackwater.engine.checks import check_new_goal
+from slackwater.engine.common_slack import CommonSlack
+from slackwater.engine.join_output import write_in_turn, write_rest
+from slackwater.engine.join_step import note_step
+from slackwater.engine.longer_sample import sample_for
 from slackwater.engine.output import Output, Shape, parts_of
 from slackwater.engine.result_schema import check_schema
 from slackwater.engine.shedding import (
-    count_shed,
     index_for,
-    made_without_shedding,
     metrics_of,
     shedder_for,
 )
-from slackwater.errors import QueryError
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.window_join import WindowJoin
-from slackwater.kernels.records import BEFORE, I32, I64, U8, Released, Results
+from slackwater.kernels.partners import MARKS
+from slackwater.kernels.records import BEFORE, I32, I64, U8, Released
 from slackwater.metrics.charts import ChartPart
 from slackwater.metrics.counters import Metrics, SheddingMetrics
 from slackwater.query.goals import Goal
@@ -56,6 +60,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
     common_clock, idle_after
         See `Reorder`: whether ticks carry the local times of the streams in other shards, and after
         which silence (in units) the join stops waiting for a stream.
+    sharing
+        How many shards have one K together, this one included; see `CommonSlack`.
     limits
         Sizes of arrays; they do not change results.
     sampling
@@ -69,12 +75,16 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         controller: Controller | None = None,
         common_clock: bool = False,
         idle_after: int | None = None,
+        sharing: int = 1,
         limits: Limits = DEFAULT_LIMITS,
         sampling: Sampling = DEFAULT_SAMPLING,
     ) -> None:
         given = [check_schema(schemas, name) for name in query.names]
         conditions = compile_conditions(query, given)
-        super().__init__(query, schemas, Shape.of(query, given), conditions.columns, limits)
+        is_outer = any(query.preserved)
+        super().__init__(
+            query, schemas, Shape.of(query, given), conditions.columns, limits, MARKS * is_outer
+        )
         self.controller = controller or controller_for(query)
         self.statistics = self.controller.statistics(query)
         self.model = RecallModel(query)  # only for charts: the controller has its own
@@ -84,34 +94,41 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         index = index_for(query, conditions)
         self.shedder = shedder_for(query, conditions, index)
         self._reached = 0  # arrivals before this one have been taken in
-        self._first_alive = 0  # none before this one is in a window; horizons never go back
+        self.first_alive = 0  # none before this one is in a window; horizons never go back
         self.retention = retention_for(query)
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
+        self.alone = RowsAlone(query, conditions, self.log, limits) if is_outer else None
         self._measure_lateness()
-        self.sample = (
-            LongerSample(query, conditions, self, sampling, limits) if has_sample(query) else None
-        )
+        self.sample = sample_for(query, conditions, self, sampling, limits)
+        self.common_slack = CommonSlack(self, sharing, idle_after) if sharing > 1 else None
         self._adaptation = Adaptation(self)
+
+    @property
+    def controllers(self) -> list[Controller]:
+        """Those that choose K; the largest counts."""
+        if self.alone is None or self.alone.waits is None:
+            return [self.controller]
+        return [self.controller, self.alone.waits.controller]
 
     # ---- work
 
     def set_goal(self, goal: Goal) -> None:
         """Change the figures of the goal from here on; what was learnt stays."""
-        if not isinstance(goal, type(self.query.goal)) or self.statistics is None:
-            msg = f"a running goal {self.query.goal} can only get other figures, got {goal}"
-            raise QueryError(msg)
+        check_new_goal(self.query.goal, goal, self.statistics is not None)
         self.query = replace(self.query, goal=goal)
         self.controller = controller_for(self.query)
-        statistics = self.controller.statistics(self.query)
-        if statistics is not None and statistics.kind != self.statistics.kind:
+        if self.common_slack is not None:
+            self.common_slack.start_anew()
+        before, statistics = self.statistics, self.controller.statistics(self.query)
+        if before and statistics and statistics.kind != before.kind:
             self.statistics = statistics
             self._measure_lateness()
 
     def _measure_lateness(self) -> None:
         """Let the join count the lateness of results, if the goal wants it."""
         if self.statistics is not None and self.statistics.lateness is not None:
-            self.join.lateness = self.statistics.lateness.record
+            self.join.measure_lateness(self.statistics.lateness.record, self.reorder.waiting())
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
@@ -122,6 +139,21 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         if slack != self.reorder.slack:
             self.reorder.set_slack(slack)
             self._output.slack(now, slack)
+
+    def finish(self, stream: int) -> None:
+        """No more rows of `stream` will come: the others need not wait for it."""
+        super().finish(stream)
+        if self.common_slack is not None:
+            self.common_slack.finish(stream)
+
+    def move_up(self, time: int, piece: int | None = None) -> Iterator[Output]:
+        """Let everything up to `time` out; what comes before it is late from here on."""
+        assert isinstance(self.reorder, ClockedReorder)
+        if self.alone is not None:
+            self.alone.move_up(time)
+        yield from self._join(self.reorder.move_up(time), piece, self.log.end)
+        yield from self._give_rest(piece)
+        yield self._give_out()
 
     def event_locations(self) -> U8:
         """Stored in the windows, or waiting in one of the buffers."""
@@ -137,15 +169,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
 
     def stored_events(self) -> int:
         """How many events wait in the windows for partners, or for late events to be counted."""
-        log = self.log
-        since = max(self._first_alive, log.base)
-        rest = slice(since - log.base, None)
-        horizons = np.array([self.join.stream_horizon(s) for s in range(len(self.rows))])
-        kept = (log.ts[rest] >= horizons[log.stream[rest]]) & (log.keys[rest, 0] >= 0)
-        self._first_alive = since + (int(np.argmax(kept)) if kept.any() else len(kept))
-        waiting = self.reorder.waiting() - since
-        kept[waiting[waiting >= 0]] = False
-        return int(np.count_nonzero(kept))
+        return join_state.stored_events(self)
 
     def _run(self, begin: int, end: int, piece: int | None) -> Iterator[Output]:
         first = begin
@@ -158,7 +182,12 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 )
             for top, slack in step.changes:
                 self._output.slack(int(top), int(slack))
+            if self.alone is not None:
+                self.alone.step(
+                    begin, step.reached, step.behind, step.clocks, self.reorder.sync_time
+                )
             yield from self._join(step.out, piece, begin, step.behind, step.clocks)
+            yield from self._give_rest(piece)
             begin = self._reached = step.reached
             if step.at_boundary:
                 self._adaptation.end_intervals(self._reached)
@@ -168,32 +197,40 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
     def _flush(self, piece: int | None) -> Iterator[Output]:
         if self.shedder is not None:
             self.shedder.lift_buffer_limit()
+        if self.alone is not None:
+            self.alone.flush()
         yield from self._join(self.reorder.flush(), piece, self.log.end)
+        yield from self._give_rest(piece)
         if self.shedder is not None:
             self.shedder.restore_buffer_limit()
 
     def reserve_codes(self, size: int) -> None:
         """Have windows for so many key codes."""
         self.join.reserve_codes(size)
+        if self.alone is not None:
+            self.alone.matcher.reserve_codes(size)
         if self.sample is not None:
             self.sample.reserve_codes(size)
 
     def _rename_codes(self, renamed: I32) -> None:
         self.join.rename_codes(renamed)
+        if self.alone is not None:
+            self.alone.matcher.rename_codes(renamed)
         if self.sample is not None:
             self.sample.rename_codes(renamed)
 
     def _used_codes(self) -> list[I64]:
-        return (
-            [self.log.keys] if self.sample is None else [self.log.keys, self.sample.join.log.keys]
-        )
+        sampled = [] if self.sample is None else [self.sample.join.log.keys]
+        return [self.log.keys, *sampled]
 
     def attachments(self) -> list[bytes]:
-        """The events of the sample."""
-        return [] if self.sample is None else [self.sample.saved_events()]
+        """The marks of all events and the events of the sample, if there are such."""
+        return join_state.attachments(self)
 
     def _oldest(self) -> int:
         alive = self.log.ts >= self.join.horizon  # what is stored is not older
+        if self.alone is not None:
+            alive |= self.alone.matcher.is_kept()
         return self.log.base + int(np.argmax(alive)) if alive.any() else self.log.end
 
     def measured(self, busy: float, begin: int) -> None:
@@ -229,34 +266,19 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 made, late, sampled = end.value
                 break
             for part in parts_of(found, self.rows, piece):
-                self._materialise(part, out)
+                write_in_turn(self, part, out.during[part.position])
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
-        unknown = count_results(self.counters, out.stream, made, late)
-        if self.sample is None:
-            self.counters.lost_not_estimated += unknown
-        elif unknown > 0:
-            self.sample.note_late(out, late)
-        if self.retention is not None:
-            self.retention.join(len(out.event), int(made.n.sum()), late)
-        if self.shedder is not None:
-            count_shed(self.counters, self.shedder, out.stream, made)
-        if self.statistics is not None:
-            could_make = made
-            if self.shedder is not None and self.shedder.is_shedding:
-                could_make = made_without_shedding(out, sampled)
-            self.statistics.join(
-                out.stream,
-                out.ts,
-                lambda: self.log.delay[out.event - self.log.base],
-                could_make,
-                (late.position, late.lost),
-            )
+        note_step(self, out, made, late, sampled)
         self._output.step(self.log, out, made, late)
 
     def metrics(self) -> Metrics:
         """Counters since the start, with what was estimated."""
-        counted = super().metrics()
+        clock = self.reorder.sync_time if self.query.is_clocked else self.join.time
+        complete = None if clock == BEFORE else clock - 1  # at the clock itself more may come
+        counted = replace(super().metrics(), complete_through=complete)
+        if self.alone is not None:
+            counted = with_matches(counted, self.alone.matcher)
         return counted if self.sample is None else self.sample.with_estimate(counted)
 
     def shedding_metrics(self) -> SheddingMetrics | None:
@@ -269,12 +291,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         """`part` with the recent recall, the curve and the harvest."""
         return with_join_facts(self, part)
 
-    def _materialise(self, found: Results, out: Released) -> None:
-        output = self._output
-        tables = [rows.take(found.row[s]) for s, rows in enumerate(self.rows)]
-        output.results(found, tables)
-        if not self.has_arrival:
-            return
-        emitted = self.log.arrival[out.during[found.position] - self.log.base]
-        waits = emitted - self.log.arrival[found.last - self.log.base]
-        output.waits.append(waits if self.query.late != "emit" else waits[found.late == 0])
+    def _give_rest(self, piece: int | None) -> Iterator[Output]:
+        """Give out the rows without partner behind the pairs of a step."""
+        for _ in () if self.alone is None else write_rest(self, self.alone, piece):
+            if piece is not None and self._output.nbytes >= piece:
+                yield self._give_out()

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.controllers.controller import Interval
+from slackwater.engine.event_gaps import Gaps, good_rows
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.report import columns, recall_series, sum_within
 from slackwater.errors import QueryError
@@ -59,7 +60,8 @@ class Intervals(NamedTuple):
 class LatenessCurve:
     """What every fixed slack would have given; times in the query's unit.
 
-    Made by `lateness_curve`.
+    Made by `lateness_curve`, and for other rows than pairs in order by `wait_curve`. Where what is
+    late is false (`are_false`), recall is the share of the given rows that is right.
     """
 
     width: int  # of bins of result time
@@ -70,7 +72,8 @@ class LatenessCurve:
     n_late: I64  # how many of these are late
     late: LateResults
     intervals: Intervals
-    arrivals: _Arrivals
+    arrivals: Arrivals
+    are_false: bool = False  # the late ones are rows that are not true, not true ones that are lost
 
     @cached_property
     def n_true(self) -> int:
@@ -94,12 +97,18 @@ class LatenessCurve:
     # ---- answers
 
     def lost(self, slack: int) -> int:
-        """How many true results this K does not produce."""
+        """How many true results this K does not produce, or how many false ones it does."""
         return int(self.late.n[self.lateness > slack].sum())
 
     def recall(self, slack: int) -> float:
         """Over all; 1.0 when there is nothing to find."""
-        return (self.n_true - self.lost(slack)) / self.n_true if self.n_true else 1.0
+        lost = self.lost(slack)
+        right, of = self._right(self.n_true, lost)
+        return float(right / of) if of else 1.0
+
+    def _right(self, true: Any, lost: Any) -> tuple[Any, Any]:
+        """How many are right, and of how many."""
+        return (true, true + lost) if self.are_false else (true - lost, true)
 
     def series(self, slack: int) -> pa.Table:
         """(ts, produced, true, recall): γ(P) as `Report.measurements` has it."""
@@ -108,8 +117,7 @@ class LatenessCurve:
     def series_without(self, is_lost: Any) -> pa.Table:
         """γ(P) if these entries of `late` are not produced."""
         ts, true = self._measured
-        lost = self._lost_within(is_lost, ts)
-        produced = true - lost
+        produced, true = self._right(true, self._lost_within(is_lost, ts))
         recall = produced / true
         return pa.table({"ts": ts, "produced": produced, "true": true, "recall": recall})
 
@@ -143,6 +151,7 @@ class LatenessCurve:
         ts, n = self.true
         at = np.searchsorted(self.arrivals.clock, ts + slack)
         latency = self.arrivals.top[np.minimum(at, len(self.arrivals.top) - 1)] - ts
+        latency = Gaps.of(self.arrivals.top, self.over).latency(ts, latency, slack)
         is_lost = self.lateness > slack
         number, of = np.unique(self._bin_of(ts), return_inverse=True)
         lost, late = np.zeros(len(number)), np.bincount(of, weights=self.n_late)
@@ -191,7 +200,7 @@ def lateness_curve(
     if not query.is_clocked:
         msg = "a curve of lateness needs pipeline='clocked' and time windows"
         raise QueryError(msg)
-    arrivals = _Arrivals.of(batch, len(query.streams))
+    arrivals = Arrivals.of(batch, len(query.streams))
     width = wanted = gcd(over, every)
     while arrivals.rows_needed(width, every) > _MOST_ROWS:
         width *= 2
@@ -221,7 +230,7 @@ def _rounded_up(length: int, step: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Arrivals:
+class Arrivals:
     """The clocks at each arrival of a batch, as the clocked stage has them."""
 
     ts: I64
@@ -229,14 +238,9 @@ class _Arrivals:
     clock: I64  # the common clock
 
     @classmethod
-    def of(cls, batch: Batch, m: int) -> _Arrivals:
+    def of(cls, batch: Batch, m: int) -> Arrivals:
         """All rows that are not rejected."""
-        assert batch.checked is not None
-        ts, is_good = np.empty(len(batch.stream), np.int64), np.empty(len(batch.stream), bool)
-        for s, checked in enumerate(batch.checked):
-            own = batch.stream == s
-            ts[own], is_good[own] = checked.ts, checked.reason == 0
-        ts, stream = ts[is_good], batch.stream[is_good]
+        ts, stream = good_rows(batch)
         locals_ = (np.maximum.accumulate(np.where(stream == s, ts, BEFORE)) for s in range(m))
         clock = np.min(np.array(list(locals_)), axis=0)
         return cls(ts, np.maximum.accumulate(ts), clock)
@@ -293,7 +297,7 @@ class _Ring(ResultLateness):
     def close(self, join_clock: int, results: Results) -> LatenessOf:  # noqa: ARG002
         """Take out what became known; all arrivals are probed, however many steps it takes."""
         self._take_out()
-        return LatenessOf(np.zeros(BUCKETS, np.int64), 0, 0, 0)
+        return LatenessOf(np.zeros(BUCKETS, np.int64), 0, 0, np.empty(0, np.int64), 0)
 
     def close_rest(self) -> None:
         """Close the interval that was running at the end."""

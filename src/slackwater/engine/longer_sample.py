@@ -44,16 +44,6 @@ _MOST = 2**18  # events in a sample
 _LOOKS, _IS_KEPT = 1, 2
 
 
-def has_sample(query: JoinQuery) -> bool:
-    """Whether what lies beyond retention is estimated.
-
-    The clocked pipeline has the clocks for it. A retention that the user chose is left alone. While
-    load is shed the join sees less than it keeps, so that nothing would be right on average.
-    """
-    chosen_here = query.retained is None and query.late != "drop"
-    return query.is_clocked and chosen_here and query.shedding is None
-
-
 class _LateEvents(NamedTuple):
     """Late events of a step that the join could not count in full."""
 
@@ -269,3 +259,21 @@ class LongerSample:
         self._held = np.array(state["horizons"], np.int64)
         self.join.forget_before(self._held)
         self.join.store(self._events.put_back(events))
+
+
+def sample_for(
+    query: JoinQuery,
+    conditions: Conditions,
+    engine: JoinEngine,
+    sampling: Sampling,
+    limits: Limits,
+) -> LongerSample | None:
+    """The sample of an engine, if what lies beyond retention is estimated.
+
+    The clocked pipeline has the clocks for it. A retention that the user chose is left alone. While
+    load is shed the join sees less than it keeps, so that nothing would be right on average.
+    """
+    chosen_here = query.retained is None and query.late != "drop"
+    if not query.is_clocked or not chosen_here or query.shedding is not None:
+        return None
+    return LongerSample(query, conditions, engine, sampling, limits)

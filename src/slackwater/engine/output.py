@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slackwater.engine.checks import REASONS
+from slackwater.engine.identity import HIDDEN, result_ids
 from slackwater.engine.intake import Rejected
-from slackwater.engine.result_schema import LATE, join_columns, projection_of, schema_of
+from slackwater.engine.result_schema import CHANGE, LATE, join_columns, projection_of, schema_of
 from slackwater.engine.rows import Rows
 from slackwater.events.log import Log
 from slackwater.joins.projection import Projection
@@ -30,6 +31,7 @@ class Shape:
     counts: bool  # only how many results there are
     keeps_members: bool  # precision is measured by comparing members
     projection: Projection | None = None  # None: all columns of all streams
+    ids_of: JoinQuery | None = None  # whose results have identities; None: they have none
 
     @classmethod
     def of(cls, query: JoinQuery, schemas: Sequence[pa.Schema]) -> Shape:
@@ -37,7 +39,8 @@ class Shape:
         projection = projection_of(query, schemas)
         schema = schema_of(join_columns(query, schemas, projection))
         counts = query.select == "count"
-        return cls(schema, counts, not counts and query.has_tuple_windows, projection)
+        keeps_members = not counts and query.has_tuple_windows
+        return cls(schema, counts, keeps_members, projection, query if query.result_id else None)
 
 
 class Production(NamedTuple):
@@ -58,6 +61,8 @@ class LateEvents(NamedTuple):
     lost: I64
     exact: NDArray[np.bool_]
 
+
+CHANGES = pa.array(["insert", "delete", "update"])  # what a row does, by number
 
 _NO_NUMBERS = np.empty(0, np.int64)
 _NONE_LATE = LateEvents(
@@ -120,15 +125,29 @@ class Output:
         if len(rejected.row):
             self.rejected.append(rejected)
 
-    def results(self, found: Results, tables: Sequence[pa.Table]) -> None:
-        """These events joined; `tables` has their columns, stream by stream."""
+    def results(
+        self, found: Results, tables: Sequence[pa.Table], change: I64 | None = None
+    ) -> None:
+        """These events joined; `tables` has their columns, stream by stream.
+
+        `change` is what each row does (`kernels.matching`); None: it is one more.
+        """
         columns = [pa.array(found.ts.copy()).cast(self.shape.schema.field(0).type)]
+        if self.shape.ids_of is not None:
+            ids = result_ids(self.shape.ids_of, [table.columns[-len(HIDDEN) :] for table in tables])
+            tables = [table.select(table.column_names[: -len(HIDDEN)]) for table in tables]
         if self.shape.projection is None:
             columns += [column for table in tables for column in table.columns]
         else:
             columns += self.shape.projection.of_members(tables)
-        if LATE in self.shape.schema.names[-1:]:
+        if self.shape.ids_of is not None:
+            columns.append(ids)
+        names = self.shape.schema.names
+        if LATE in names[len(columns) :]:
             columns.append(pa.array(found.late.astype(bool)))
+        if CHANGE in names[len(columns) :]:
+            change = np.zeros(len(found.ts), np.int64) if change is None else change
+            columns.append(CHANGES.take(pa.array(change)))
         self.tables.append(pa.Table.from_arrays(columns, schema=self.shape.schema))
         if self.shape.keeps_members:
             self.members.append(found.row.T.copy())
@@ -209,6 +228,4 @@ def parts_of(found: Results, rows: Sequence[Rows], piece: int | None) -> Iterato
     ends = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
     for begin, end in pairwise(ends):
         own = slice(begin, end)
-        yield Results(
-            found.row[:, own], found.ts[own], found.position[own], found.last[own], found.late[own]
-        )
+        yield found.take(own)

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from slackwater.compensation.observation import Estimator
+from slackwater.compensation.weights import load_weights, save_weights
 from slackwater.engine.aggregate import AggregateEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.checks import BAD_TIME, Checks, check_zones
-from slackwater.engine.join import JoinEngine
+from slackwater.engine.factory import join_engine
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output, counts, late_table, rejects_table, slack_table
 from slackwater.engine.report import Report, report
@@ -117,7 +120,7 @@ def replay_join(
 ) -> Run:
     """Feed all rows in arrival order, then flush."""
     batch, orders = recorded(query, tables, arrival)
-    engine = JoinEngine(query, schemas_of(query, batch), limits=limits)
+    engine = join_engine(query, schemas_of(query, batch), limits=limits)
     output = Output(engine.shape)
     for part in at_once(batch, engine):
         with LoadMeter(engine):
@@ -144,9 +147,8 @@ def at_once(batch: Batch, engine: AnyEngine) -> Iterable[Batch]:
     return batch.cut(np.searchsorted(batch.arrival, ends).tolist())
 
 
-def replay_window(query: WindowQuery, table: Any, arrival: str | None) -> WindowRun:
+def replay_window(query: WindowQuery, tables: Mapping[str, Any], arrival: str | None) -> WindowRun:
     """Feed all rows in arrival order, then flush."""
-    tables = table if isinstance(table, Mapping) else {query.names[0]: table}
     batch, orders = recorded(query, tables, arrival)
     engine = WindowEngine(query, schemas_of(query, batch))
     output = engine.feed(batch)
@@ -156,17 +158,24 @@ def replay_window(query: WindowQuery, table: Any, arrival: str | None) -> Window
 
 
 def replay_aggregate(
-    query: AggregateQuery, tables: Mapping[str, Any], arrival: Any
+    query: AggregateQuery,
+    tables: Mapping[str, Any],
+    arrival: Any,
+    weights: str | Path | None = None,
 ) -> AggregateRun:
-    """Feed all rows in arrival order, then flush."""
+    """Feed all rows in arrival order, then flush; an estimator may begin with `weights`."""
     if not isinstance(arrival, str):
         msg = f"a deadline is a time of arrival: arrival= must name a column, got {arrival!r}"
         raise DataError(msg)
     batch, orders = recorded(query, tables, arrival)
     engine = AggregateEngine(query, schemas_of(query, batch))
+    compensator = engine.compensator
+    assert compensator is not None  # nothing is added up elsewhere
+    if weights is not None:
+        load_weights(compensator.estimator, weights)
     output = engine.feed(batch)
     output.extend(engine.flush())
-    return AggregateRun(query, orders, output, engine.metrics())
+    return AggregateRun(query, orders, output, engine.metrics(), compensator.estimator)
 
 
 # ---- what a replay gave
@@ -284,6 +293,22 @@ class AggregateRun:
     orders: list[I64]  # for each stream, which row of its table was the n-th to arrive
     output: Output
     metrics: Metrics
+    estimator: Estimator | None = None  # as it is at the end
+
+    def save_weights(self, path: str | Path) -> None:
+        """Write what the network of ``compensate="mlp"`` has learnt, with its recipe.
+
+        Parameters
+        ----------
+        path
+            The file, JSON; ``query.replay(…, weights=path)`` begins with it.
+
+        Raises
+        ------
+        QueryError
+            If the estimator has no weights.
+        """
+        save_weights(self.estimator, path)
 
     @cached_property
     def results(self) -> pa.Table:

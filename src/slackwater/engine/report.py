@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from slackwater.engine.event_gaps import Gaps, largest_times, slack_at
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.output import Output, Production
 from slackwater.errors import QueryError
 from slackwater.events.batch import Batch, in_arrival_order
 from slackwater.kernels.records import I64
 from slackwater.query.goals import NoSlack
-from slackwater.query.join import JoinQuery, Select
+from slackwater.query.join import JoinQuery
+from slackwater.query.join_kinds import WITH_PAIRS
+from slackwater.query.join_options import Select
 from slackwater.query.units import Duration, to_units
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ class Report:
     phi: float  # Φ(Γ): share of the measurements not below Γ
     measurements: pa.Table  # (ts, produced, true, recall): γ(P) on the grid of L
     average_slack: float  # over event time after the first P
-    average_latency: float
+    average_latency: float  # gaps of event time longer than P are no latency beyond K
     latency_95: float
     average_wait: float | None  # from the arrival of the last member to emission
     wait_95: float | None
@@ -52,9 +55,13 @@ def truth(query: JoinQuery, batch: Batch, select: Select = "count") -> tuple[Out
 
     Returns also, for each stream, which row of its table came n-th in that order.
     """
+    if query.how not in WITH_PAIRS:
+        msg = f"a report compares pairs, and how={query.how!r} has none"
+        raise QueryError(msg)
     exact = replace(
-        query, goal=NoSlack(), late="drop", select=select, late_probe="none", shed="off"
-    )
+        query, goal=NoSlack(), late="drop", select=select, late_probe="none", shed="off",
+        how="inner", emit="ordered", result_id=False,
+    )  # fmt: skip
     engine = JoinEngine(
         exact, dict(zip(query.names, (t.schema for t in batch.tables), strict=True))
     )
@@ -77,7 +84,11 @@ def report(run: Run, target: float, over: Duration, every: Duration) -> Report:
     if p < 1 or step < 1:
         msg = f"over and every must be at least 1 {run.query.unit}, got {over!r} and {every!r}"
         raise QueryError(msg)
-    made_ts, made_n, latency = columns(run.output.made)
+    made_ts, made_n, _ = columns(run.output.made)
+    latency = without_gaps(run.output, run.batch, p)
+    if run.query.emit == "eager":
+        order = np.argsort(made_ts, kind="stable")
+        made_ts, made_n, latency = made_ts[order], made_n[order], latency[order]
     true_ts, true_n, _ = columns(truth(run.query, run.batch)[0].made)
     begin, end = _span(run)
     series = recall_series(made_ts, made_n, true_ts, true_n, begin + p, end, p, step)
@@ -100,6 +111,13 @@ def report(run: Run, target: float, over: Duration, every: Duration) -> Report:
         average_wait=float(waits.mean()) if waits is not None and len(waits) else None,
         wait_95=float(np.quantile(waits, 0.95)) if waits is not None and len(waits) else None,
     )
+
+
+def without_gaps(output: Output, batch: Batch, over: int) -> I64:
+    """The latencies of results, without gaps of event time that are longer than `over`."""
+    ts, _, latency = columns(output.made)
+    gaps = Gaps.of(largest_times(batch), over)
+    return gaps.latency(ts, latency, slack_at(output.slacks, ts))
 
 
 def columns(made: list[Production]) -> tuple[I64, I64, I64]:

@@ -16,11 +16,14 @@ from slackwater.joins.projection import Projection
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.join import JoinQuery
+from slackwater.query.join_kinds import ONE_SIDED
 from slackwater.query.window import WindowQuery
 from slackwater.windows.slots import SlotPlan
 
 RESULT_TS = "result_ts"
 LATE = "late"
+CHANGE = "change"
+RESULT_ID = "result_id"
 
 _KEEP_VALUES = ("first", "last", "min", "max")  # aggregates that give a value of their column
 
@@ -103,12 +106,17 @@ def join_columns(
         pairs = zip(projection.fields, projection.items, strict=True)
         columns += [ResultColumn(field, item.column) for field, item in pairs]
     else:
-        for name, schema in zip(query.names, schemas, strict=True):
-            for field in schema:
+        for s, (name, schema) in enumerate(zip(query.names, schemas, strict=True)):
+            for field in schema if query.shows(s) else ():
                 named = field.with_name(f"{name}_{field.name}")
                 columns.append(ResultColumn(named, (name, field.name)))
+    columns = [columns[0], *(_nullable(query, column) for column in columns[1:])]
+    if query.result_id:
+        columns.append(ResultColumn(pa.field(RESULT_ID, pa.binary(), nullable=False)))
     if query.late == "emit":
         columns.append(ResultColumn(pa.field(LATE, pa.bool_(), nullable=False)))
+        if any(query.preserved):
+            columns.append(ResultColumn(pa.field(CHANGE, pa.string(), nullable=False)))
     names = [column.field.name for column in columns]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
@@ -119,6 +127,15 @@ def join_columns(
         )
         raise QueryError(msg)
     return columns
+
+
+def _nullable(query: JoinQuery, column: ResultColumn) -> ResultColumn:
+    """`column`, which is null in rows without a member of its stream."""
+    if not any(query.preserved) or query.how in ONE_SIDED:
+        return column
+    if column.source is not None and not query.preserved[1 - query.names.index(column.source[0])]:
+        return column
+    return column._replace(field=column.field.with_nullable(True))
 
 
 def _join(query: JoinQuery, schemas: Sequence[pa.Schema]) -> list[ResultColumn]:

@@ -14,6 +14,8 @@ times.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,11 +80,24 @@ class Rows:
         return sizes[numbers - self._firsts[0]]
 
     def take(self, numbers: I64, columns: list[str] | None = None) -> pa.Table:
-        """The rows with these numbers, in this order; of some columns, or of all."""
-        tables = self._tables or [self.schema.empty_table()]
+        """The rows with these numbers, in this order; of some columns, or of all.
+
+        A number below 0 is no row: its values are null.
+        """
+        none = numbers < 0
+        begin, end = self._holding(numbers[~none] if none.any() else numbers)
+        tables = self._tables[begin:end] or [self.schema.empty_table()]
         if columns is not None:
             tables = [table.select(columns) for table in tables]
-        if not self._tables:
+        if len(numbers) == 0:
             return tables[0]
-        places = pa.array(numbers - self._firsts[0])
+        first = self._firsts[begin] if begin < end else 0
+        places = pa.array(numbers - first, mask=none if none.any() else None)
         return pc.take(pa.concat_tables(tables), places, boundscheck=False)
+
+    def _holding(self, numbers: I64) -> tuple[int, int]:
+        """The tables that these rows are in: Arrow would copy all it is given."""
+        if len(numbers) == 0:
+            return 0, 0
+        low, high = int(numbers.min()), int(numbers.max())
+        return bisect_right(self._firsts, low) - 1, bisect_right(self._firsts, high)

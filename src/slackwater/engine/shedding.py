@@ -51,7 +51,7 @@ def shedder_for(
         linked=np.zeros_like(counted(query)) if index is None else index.arrays.linked,
         tied=tied(query),
         any_order=may_reorder(query),
-        short_cut=len(keys) == 1 and query.where is None,
+        short_cut=len(keys) == 1 and not query.has_condition,
     )
     return Shedder(query, shedding, paths)
 

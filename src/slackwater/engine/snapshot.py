@@ -179,6 +179,8 @@ def restore_archive(
     engine.counters = Counters(**state["counters"])
     if engine.recent is not None and state.get("recent") is not None:  # a goal may have changed
         engine.recent.resume(state["recent"])
+    for known, saved in zip(engine.identities, state["identities"], strict=True):
+        known.resume(saved)
     engine.flushed = state["flushed"]
     engine.has_arrival = state["has_arrival"]
     return archive
@@ -267,6 +269,7 @@ def _header(engine: AnyEngine) -> dict[str, Any]:
         "goal": goal_to_dict(engine.query.goal),
         "counters": vars(engine.counters),
         "recent": None if engine.recent is None else engine.recent.state(),
+        "identities": [known.state() for known in engine.identities],
         "flushed": engine.flushed,
         "has_arrival": engine.has_arrival,
         "events": log.end,

@@ -13,7 +13,7 @@ from slackwater.errors import SnapshotError
 from slackwater.kernels.records import I64, U8
 
 _MAGIC = b"SLKW"
-VERSION = 8
+VERSION = 11
 _START = struct.Struct("<4sH")
 _CHECKSUM_BYTES = 16
 _LENGTH = struct.Struct("<Q")

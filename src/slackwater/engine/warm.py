@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.join import JoinEngine
+from slackwater.engine.factory import engine_for
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restored
 from slackwater.engine.window import WindowEngine
@@ -87,21 +87,30 @@ def _windows() -> list[WindowQuery]:
     ]
 
 
+def _kinds() -> list[JoinQuery]:
+    a, b = (Stream(name, "ts", 5, vectors={"v": 2}) for name in "ab")
+    plain = Stream("a", "ts"), Stream("b", "ts")
+    options: list[dict[str, Any]] = [{"emit": "eager"}, {"how": "full", "goal": Slack(1)}]
+    kinds = [join(a, b, **c, **o) for c in _CONDITIONS for o in options]
+    return [*kinds, join(*plain, on="k", how="asof", tolerance=5, goal=Slack(1))]
+
+
 def _join_all(queries: Sequence[JoinQuery]) -> None:
     table = pa.table(_ROWS)
     for query in queries:
         tables = dict.fromkeys(query.names, table)
         schemas = dict.fromkeys(query.names, table.schema)
         batch, _ = recorded(query, tables, None)
-        engine = JoinEngine(query, schemas)
+        engine = engine_for(query, schemas)
         engine.feed(batch)
-        engine = restored(engine.snapshot(), JoinEngine(query, schemas))
+        engine = restored(engine.snapshot(), engine_for(query, schemas))
         engine.flush()
         engine.metrics()
 
 
 def _joins() -> None:
     _join_all(_queries())
+    _join_all(_kinds())
     for has_condition in (False, True):
         compiled_probe(has_condition)  # only late events beyond retention need it
     _hashing(pa.table(_ROWS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import gcd
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,8 @@ from slackwater.controllers.error_bound import ErrorController
 from slackwater.disorder.heartbeat import Follow, HeartbeatStage, HeartbeatState
 from slackwater.engine.accounting import add
 from slackwater.engine.base import DEAD, ShardEngine
+from slackwater.engine.checks import TOO_FAR
+from slackwater.engine.intake import Rejected
 from slackwater.engine.output import LateEvents, Output, Production, Shape
 from slackwater.engine.result_schema import check_schema, schema_of, window_columns
 from slackwater.errors import QueryError
@@ -53,6 +55,7 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
             **_heartbeat(goal),
             slide=step if isinstance(step, int) else 0,
             open_end=query.bounds == "[)",
+            max_jump=_max_jump(query, schema),
             log=self.log,
             limits=limits,
         )
@@ -76,6 +79,12 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
         yield from self._hand_on(piece)
 
     def _hand_on(self, piece: int | None) -> Iterator[Output]:
+        if len(self.reorder.rejected):
+            rows = self.log.row[self.reorder.rejected - self.log.base].astype(np.int64)
+            if self.query.strict:
+                self.intake.checks.raise_first(0, int(rows[0]), TOO_FAR)
+            reasons = np.full(len(rows), TOO_FAR, np.uint8)
+            self._count_rejects(Rejected(np.zeros(len(rows), np.int64), rows, reasons))
         for top, distance in self.reorder.changes.tolist():
             self._output.slack(top, distance)
         yield from self._aggregate(piece)
@@ -236,6 +245,14 @@ class WindowEngine(ShardEngine[WindowQuery, HeartbeatStage]):
     def _oldest(self) -> int:
         self.windows.forget(self.reorder.heartbeat)
         return int(self.windows.kept()[0].min(initial=self.log.end))
+
+
+def _max_jump(query: WindowQuery, schema: pa.Schema) -> int | Literal["usual"] | None:
+    """How far ahead a row may be; of times ahead of the clock somebody else takes care."""
+    if query.max_jump == "auto":
+        is_time = pa.types.is_temporal(schema.field(query.streams[0].ts).type)
+        return None if is_time else "usual"
+    return None if query.max_jump == "none" else to_units(query.max_jump, query.unit, "max_jump")
 
 
 def _heartbeat(goal: Goal) -> dict[str, Any]:

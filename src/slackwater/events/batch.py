@@ -224,7 +224,10 @@ def time_in_units(column: pa.Array, unit: TimeUnit) -> tuple[I64, NDArray[np.boo
     kind = column.type
     if pa.types.is_date(kind):
         column, kind = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_uint64(kind):
+    if pa.types.is_uint64(kind):  # exact: nanoseconds are too large for a float
+        numbers = column.fill_null(0).to_numpy(zero_copy_only=False)
+        ts = np.minimum(numbers, np.uint64(2 * _LARGEST_TIME)).astype(np.int64)
+    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         good = good & np.isfinite(numbers)
         numbers = np.where(good, np.clip(numbers, -2.0 * _LARGEST_TIME, 2.0 * _LARGEST_TIME), 0.0)

@@ -31,10 +31,13 @@ class Log:
     """Arrivals with ``base <= number < end``.
 
     `keys`, `ints` and `floats` are how many key columns an event has and how many columns of
-    either kind `where` reads, `vectors` is how many components all of its vectors have together.
+    either kind `where` reads, `vectors` is how many components all of its vectors have together,
+    `marks` how many numbers say what became of it.
     """
 
-    def __init__(self, keys: int = 1, ints: int = 0, floats: int = 0, vectors: int = 0) -> None:
+    def __init__(
+        self, keys: int = 1, ints: int = 0, floats: int = 0, vectors: int = 0, marks: int = 0
+    ) -> None:
         self.base = 0
         self.end = 0
         self._arrays: dict[str, NDArray[Any]] = {
@@ -45,6 +48,7 @@ class Log:
             "ints": np.zeros((ints, _FEWEST), np.int64),
             "floats": np.zeros((floats, _FEWEST), np.float64),
             "vectors": np.zeros((_FEWEST, vectors), np.float64),
+            "marks": np.zeros((_FEWEST, marks), np.int64),
         }
 
     @property
@@ -86,6 +90,11 @@ class Log:
     def arrival(self) -> I64:
         """When they arrived."""
         return self._arrays["arrival"][: self.size]
+
+    @property
+    def marks(self) -> I64:
+        """What became of them, [event, mark]."""
+        return self._arrays["marks"][: self.size]
 
     @property
     def delay(self) -> I64:

@@ -1,6 +1,6 @@
 """What the join does with an event when it arrives: store it, and measure lateness.
 
-Behind the clocked stage events are stored before they are released, so that one probe finds the
+Where lateness is measured, events are stored before they are released, so that one probe finds the
 lateness of what an arrival completes. `kernels.join` calls this on its way through arrivals and
 releases.
 """
@@ -15,6 +15,7 @@ from slackwater.kernels.frame import (
     GRID_SHIFT,
     HAS_WHERE,
     NEXT,
+    TIME,
     UNTIL,
     can_join,
     horizon,
@@ -23,7 +24,7 @@ from slackwater.kernels.frame import (
 )
 from slackwater.kernels.jit import part, rare
 from slackwater.kernels.lateness import begin_probe, is_probed, note_results
-from slackwater.kernels.records import KEY, NEVER, NONE, STREAM, TICK, TS
+from slackwater.kernels.records import KEY, NONE, STREAM, TICK, TS
 from slackwater.kernels.shed import FULL
 from slackwater.kernels.walk import walk
 from slackwater.kernels.windows import END, LIMIT, position, put, reserve
@@ -32,9 +33,20 @@ AHEAD = 32  # arrivals whose memory is fetched together
 
 
 @part
+def reserve_one(run, frame, plan, store):
+    """Room for an event in `run`; False if the store must grow first."""
+    if store.runs[run, END] == store.runs[run, LIMIT]:
+        low = smallest_horizon(frame, store, plan.width)
+        free = reserve(run, low, frame.ctl[FREE], store)
+        if free < 0:
+            return False
+        frame.ctl[FREE] = free
+    return True
+
+
+@part
 def reserve_all(event, s, frame, plan, store, arrivals):
     """Room for `event` in each of its runs; False if the store must grow first."""
-    low = NEVER  # computed when first needed: most inserts need no new room
     for column in range(plan.n_keys[s] + 1):
         if column < plan.n_keys[s]:
             code = arrivals.event[event - arrivals.base, KEY + column]
@@ -43,13 +55,8 @@ def reserve_all(event, s, frame, plan, store, arrivals):
             run = timeline(s, plan.width)
         else:
             break
-        if store.runs[run, END] == store.runs[run, LIMIT]:
-            if low == NEVER:
-                low = smallest_horizon(frame, store, plan.width)
-            free = reserve(run, low, frame.ctl[FREE], store)
-            if free < 0:
-                return False
-            frame.ctl[FREE] = free
+        if not reserve_one(run, frame, plan, store):
+            return False
     return True
 
 
@@ -65,23 +72,22 @@ def store_event(event, s, frame, plan, store, arrivals):
 
 
 @part
-def _fetch(begin, end, plan, store, arrivals):
+def _fetch(begin, end, behind, plan, store, arrivals):
     """Read what the next arrivals will need: misses of the cache overlap instead of adding up.
 
-    The sum means nothing; it keeps the compiler from leaving the reads out.
+    Those that are `behind` are probed. The sum means nothing; it keeps the compiler from leaving
+    the reads out.
     """
     read = 0
     for event in range(begin, end):
-        place = event - arrivals.base
-        code = arrivals.event[place, KEY]
-        if code >= 0:
-            read += store.runs[code * plan.width + arrivals.event[place, STREAM], END]
+        code = max(0, arrivals.event[event - arrivals.base, KEY])
+        read += store.runs[code * plan.width, END]
     for event in range(begin, end):
-        place = event - arrivals.base
-        code = arrivals.event[place, KEY]
-        if code >= 0:
-            end_of_run = store.runs[code * plan.width + arrivals.event[place, STREAM], END]
-            read += store.entry[max(0, end_of_run - 1), TS]
+        first = max(0, arrivals.event[event - arrivals.base, KEY]) * plan.width
+        s = arrivals.event[event - arrivals.base, STREAM]
+        other = plan.width - 1 - s if behind[event - begin] > 0 else s
+        read += store.entry[max(0, store.runs[first + s, END] - 1), TS]
+        read += store.entry[max(0, store.runs[first + other, END] - 1), TS]
     return read
 
 
@@ -90,9 +96,10 @@ def _probe_one_partner(event, s, frame, plan, store, arrivals, lateness):
     """Note the lateness of what an arrival completes; two streams with one key, no slide unit."""
     t = arrivals.event[event - arrivals.base, TS]
     run = arrivals.event[event - arrivals.base, KEY] * plan.width + 1 - s
-    low = max(t - frame.length[1 - s], horizon(1 - s, frame, store, plan.width))
-    later = position(run, t + 1, store)
-    note_results(t, later - position(run, low, store), lateness)
+    seen = horizon(1 - s, frame, store, plan.width)  # what is before it may be in memory still
+    later = position(run, max(t + 1, seen), store)
+    n = 0 if seen > t else later - position(run, max(t - frame.length[1 - s], seen), store)
+    note_results(t, n, lateness)
     last = min(t + frame.length[s], frame.ctl[UNTIL])
     while later < store.runs[run, END] and store.entry[later, TS] <= last:
         note_results(store.entry[later, TS], 1, lateness)
@@ -126,15 +133,23 @@ def store_until(
         event = ctl[NEXT]
         if plan.shared == 1 and event >= ctl[FETCHED]:
             ctl[FETCHED] = min(event + AHEAD, first + behind.shape[0])
-            scratch.state[1] = _fetch(event, ctl[FETCHED], plan, store, arrivals)
+            scratch.state[1] = _fetch(
+                event, ctl[FETCHED], behind[event - first :], plan, store, arrivals
+            )
         place = event - arrivals.base
         if arrivals.event[place, KEY] != TICK:
             s = arrivals.event[place, STREAM]
             t = arrivals.event[place, TS]
-            if t >= horizon(s, frame, store, plan.width):
-                if not reserve_all(event, s, frame, plan, store, arrivals):
+            if t >= ctl[TIME] or t >= horizon(s, frame, store, plan.width):
+                if plan.shared == 1:
+                    run = arrivals.event[place, KEY] * plan.width + s
+                    if not reserve_one(run, frame, plan, store):
+                        return False
+                    put(run, t, event, store)
+                elif not reserve_all(event, s, frame, plan, store, arrivals):
                     return False
-                store_event(event, s, frame, plan, store, arrivals)
+                else:
+                    store_event(event, s, frame, plan, store, arrivals)
             if is_probed(behind[event - first], lateness) and can_join(t, s, frame):
                 begin_probe(t, behind[event - first], clocks[event - first], lateness)
                 ctl[UNTIL] = t + behind[event - first]

@@ -3,7 +3,8 @@
 See `controllers.lateness`. Histograms have the buckets of `kernels.histogram`. Of M memories and L
 levels there are M·L *slacks*, each the base of two rules: rule ``2 q`` reacts, rule ``2 q + 1``
 holds. A rule that reacts adds slack while lateness grows fast, or while its running period has used
-up much of what it may lose; one that holds takes the slack as it is.
+up much of what it may lose, but no more than the largest lateness in memory needs; one that holds
+takes the slack as it is.
 """
 
 from __future__ import annotations
@@ -77,6 +78,14 @@ def _added(spent):
     return 1.0 + max(0.0, min(spent, 1.0) - CALM)
 
 
+@part
+def _reacting(r, spent, largest, rules):
+    """The slack of rule `r`, which reacts, when so much of the allowance is used up."""
+    q = r // REACTIONS
+    more = rules.plain[q] * rules.leap[q] * _added(spent)
+    return max(rules.plain[q], min(more, largest))
+
+
 @kernel
 def learn(late, top, total, loss, settled, edges, used, rules):
     """Add the results of an interval to all memories, and choose the slacks again.
@@ -106,13 +115,14 @@ def learn(late, top, total, loss, settled, edges, used, rules):
 
 
 @kernel
-def judge(late, top, advance, allowed, coming, fade, beyond, used, edges, rules):
+def judge(late, top, advance, allowed, coming, fade, largest, beyond, used, edges, rules):
     """Count what every rule would have lost in the last interval; let it set its slack again.
 
     The common clock has advanced by `advance`: slack in force rises no faster, for what the join
     has passed stays passed. The running period may lose `allowed` results, and `coming` of them
-    come while nothing can be done about it. `beyond` is filled: how many results of the interval,
-    and of the shortest memory, are in each bucket or later.
+    come while nothing can be done about it. `largest` is the largest lateness in memory. `beyond`
+    is filled: how many results of the interval, and of the shortest memory, are in each bucket or
+    later.
     """
     of_interval = beyond[0]
     of_interval[top + 1] = 0.0
@@ -132,12 +142,10 @@ def judge(late, top, advance, allowed, coming, fade, beyond, used, edges, rules)
             lost += rules.lost[block, r]
         rules.bad[r] += fade * ((1.0 if lost > allowed else 0.0) - rules.bad[r])
         rules.cost[r] += fade * (rules.slack[r] - rules.cost[r])
-        q = r // REACTIONS
-        slack = rules.plain[q]
+        slack = rules.plain[r // REACTIONS]
         if r % REACTIONS == 0:
-            slack *= rules.leap[q] * _added(lost / max(allowed, _SMALL))
             slack = max(
-                slack,
+                _reacting(r, lost / max(allowed, _SMALL), largest, rules),
                 _bearable(
                     max(0.0, allowed - lost), coming, rules.totals[0], of_memory, used, edges
                 ),
@@ -147,32 +155,32 @@ def judge(late, top, advance, allowed, coming, fade, beyond, used, edges, rules)
 
 @kernel
 def follow(
-    own, allowed, coming, weight, credit, failing, price, spread, reserve, beyond, used, edges,
-    score, rules,
+    own, allowed, coming, weight, credit, failing, price, spread, reserve, largest, beyond, used,
+    edges, score, rules,
 ):  # fmt: skip
-    """Return K: the slacks of the best rules, each by how close it is to the best one.
+    """Return the mean slack of the best rules, with a reserve, and the guard.
 
     A rule's score is the logarithm of its average slack, and `price` times the share of bad periods
     beyond `failing`; `score` is filled. What K itself lost in the running period, `own`, decides
-    what is added. A rule whose score is worse by `spread` counts 1/e. Whatever the rules say, K is
-    large enough for `coming` results as late as the last ones: the past may know nothing like them.
+    what is added. Rules count by how close they are to the best one: worse by `spread`, 1/e. The
+    guard is large enough for `coming` results as late as the last ones: the past may know nothing
+    like them.
     """
     best = 1e300
     for r in range(score.shape[0]):
         excess = max(0.0, rules.bad[r] / (weight + credit) - failing)
         score[r] = log(rules.cost[r] / weight + 1.0) + price * excess
         best = min(best, score[r])
-    guard = _bearable(max(0.0, allowed - own), coming, rules.totals[0], beyond[1], used, edges)
-    added = _added(own / max(allowed, _SMALL))
+    spent = own / max(allowed, _SMALL)
     weights = 0.0
     logs = 0.0
     for r in range(score.shape[0]):
         share = exp((best - score[r]) / spread)
         if share > _GONE:
-            q = r // REACTIONS
-            slack = rules.plain[q] * (1.0 + reserve)
+            slack = rules.plain[r // REACTIONS]
             if r % REACTIONS == 0:
-                slack *= rules.leap[q] * added
+                slack = _reacting(r, spent, largest, rules)
             weights += share
-            logs += share * log(slack + 1.0)
-    return max(exp(logs / weights) - 1.0, guard)
+            logs += share * log(slack * (1.0 + reserve) + 1.0)
+    guard = _bearable(max(0.0, allowed - own), coming, rules.totals[0], beyond[1], used, edges)
+    return exp(logs / weights) - 1.0, guard

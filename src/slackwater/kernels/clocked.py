@@ -3,7 +3,8 @@
 The *common clock* C is the smallest local time of the streams that are waited for, or was: it does
 not go back when an idle stream returns. The join's clock S is the largest C - K so far. An arrival
 is judged first: it is late if it is behind S. Then S moves, and everything up to S leaves the
-buffer, in (ts, number) order.
+buffer, in (ts, number) order. With other shards that share K there is a limit: how far all of them
+go in a micro-batch.
 
 So whether a result is produced depends on C, K and the arrival of its last member only: not on
 gaps, not on other keys, not on the number of shards. With a fixed K it is produced iff K is at
@@ -21,6 +22,7 @@ from slackwater.kernels.reorder import (
     COMMON,
     DONE,
     FOLLOW,
+    LIMIT,
     MAX_DELAY,
     MOST_BEHIND,
     N_CHANGES,
@@ -40,7 +42,7 @@ RING = 0  # there is one for all streams
 
 
 @part
-def _move_common_clock(buffers):
+def move_common_clock(buffers):
     """Move C on; if no stream is waited for, to the largest local time. Return it."""
     clock = NEVER
     for s in range(buffers.local.shape[0]):
@@ -87,7 +89,7 @@ def _release(bound, buffers, rings, arrivals, out):
 
 
 @part
-def _follow(delay, buffers, changes):
+def follow(delay, buffers, changes):
     """Max-K-slack: K is no less than any delay so far."""
     ctl = buffers.ctl
     if ctl[FOLLOW] == 1 and delay > ctl[SLACK]:
@@ -106,6 +108,8 @@ def run(first, at, end, buffers, rings, arrivals, out, changes, behind, clocks):
     `clocks` the join's clock before it.
     """
     ctl = buffers.ctl
+    moves = True  # whether C may: local times do not know what was declared finished
+    clock = ctl[COMMON]
     for event in range(at, end):
         place = event - arrivals.base
         t = arrivals.event[place, TS]
@@ -118,14 +122,17 @@ def run(first, at, end, buffers, rings, arrivals, out, changes, behind, clocks):
         delay = 0
         if t > buffers.local[s]:
             move_on(t, s, buffers)
+            moves = True
         elif not is_tick:
             delay = buffers.local[s] - t
             ctl[MAX_DELAY] = max(ctl[MAX_DELAY], delay)
-            _follow(delay, buffers, changes)
-        clock = _move_common_clock(buffers)
+            follow(delay, buffers, changes)
+        if moves:
+            clock = move_common_clock(buffers)
+            moves = False
+        clocks[event - first] = ctl[SYNC_TIME]
         if not is_tick:
             arrivals.delay[place] = delay
-            clocks[event - first] = ctl[SYNC_TIME]
             ctl[MOST_BEHIND] = max(ctl[MOST_BEHIND], ctl[TOP] - t)
             behind[event - first] = max(0, clock - t) if clock > BEFORE else 0
             if is_late:
@@ -134,12 +141,22 @@ def run(first, at, end, buffers, rings, arrivals, out, changes, behind, clocks):
             else:
                 insert(event, RING, ctl[SHIFT], rings, arrivals)
                 buffers.waiting[s] += 1
-        if clock > BEFORE and clock - ctl[SLACK] > ctl[SYNC_TIME]:
-            ctl[SYNC_TIME] = clock - ctl[SLACK]
-        _release(ctl[SYNC_TIME], buffers, rings, arrivals, out)
+        moved = min(clock - ctl[SLACK], ctl[LIMIT]) if clock > BEFORE else BEFORE
+        if moved > ctl[SYNC_TIME]:
+            ctl[SYNC_TIME] = moved
+            _release(moved, buffers, rings, arrivals, out)
+        elif t == ctl[SYNC_TIME]:
+            _release(t, buffers, rings, arrivals, out)
         if ctl[TOP] >= ctl[BOUNDARY]:
             return event + 1, AT_BOUNDARY
     return end, DONE
+
+
+@kernel
+def move_up(time, buffers, rings, arrivals, out):
+    """The join's clock moves up to `time`; what it passes leaves in order."""
+    _release(time, buffers, rings, arrivals, out)
+    buffers.ctl[SYNC_TIME] = max(buffers.ctl[SYNC_TIME], time)
 
 
 @kernel

@@ -116,7 +116,7 @@ def best_rate(i, counts, model):
 
 @kernel
 def pick(metric, budget, off, counts, frozen, model):
-    """Raise `counts` step by step while `budget` allows (GrubJoin Fig. 6).
+    """Raise `counts` step by step while `budget` allows (GrubJoin Fig. 6); return settings tried.
 
     A direction that is off starts with one basic window of each step. A step that was too expensive
     once is frozen: costs only grow. Direction `off` is not changed; -1: all may change.
@@ -124,6 +124,7 @@ def pick(metric, budget, off, counts, frozen, model):
     m, steps = counts.shape
     cost, output = evaluate(counts, model)
     frozen[:, :] = 0
+    tried = 0
     while True:
         best = 0.0
         best_i = -1
@@ -140,6 +141,7 @@ def pick(metric, budget, off, counts, frozen, model):
                     _start(i, 1, counts)
                 else:
                     counts[i, j] += 1
+                tried += 1
                 new_cost, new_output = _direction(i, counts, model)
                 if is_off:
                     _start(i, 0, counts)
@@ -156,7 +158,7 @@ def pick(metric, budget, off, counts, frozen, model):
                     best_i = i
                     best_j = j
         if best_i < 0:
-            return
+            return tried
         if counts[best_i, 0] == 0:
             _start(best_i, 1, counts)
             frozen[best_i, :] = 0
@@ -170,9 +172,10 @@ def pick_reverse(metric, budget, held, counts, model):
     """Lower `counts` step by step until `budget` allows (greedy reverse, GrubJoin VI-A).
 
     A direction that would lose its last basic window of a step is turned off. The step `held`,
-    counted over all directions, is not changed; -1: all may change.
+    counted over all directions, is not changed; -1: all may change. Returns settings tried.
     """
     m, steps = counts.shape
+    tried = 0
     cost, output = evaluate(counts, model)
     while cost > budget:
         best = -1.0
@@ -185,6 +188,7 @@ def pick_reverse(metric, budget, held, counts, model):
             for j in range(steps):
                 if i * steps + j == held or (counts[i, j] == 1 and i == held // steps):
                     continue
+                tried += 1
                 counts[i, j] -= 1  # without its last one the direction is off
                 new_cost, new_output = _direction(i, counts, model)
                 counts[i, j] += 1
@@ -203,12 +207,13 @@ def pick_reverse(metric, budget, held, counts, model):
                     best_i = i
                     best_j = j
         if best_i < 0:
-            return
+            return tried
         if counts[best_i, best_j] == 1:
             _start(best_i, 0, counts)
         else:
             counts[best_i, best_j] -= 1
         cost, output = evaluate(counts, model)
+    return tried
 
 
 @part
@@ -223,9 +228,10 @@ def polish(metric, budget, counts, trial, frozen, model):
     """Leave the local optimum that greedy search ends in, as long as that pays.
 
     Each step in turn gets one basic window more, the others make room for it and share what is
-    left; each direction in turn is turned off for the others.
+    left; each direction in turn is turned off for the others. Returns settings tried.
     """
     m, steps = counts.shape
+    tried = 0
     _, output = evaluate(counts, model)
     improved = True
     while improved:
@@ -235,7 +241,7 @@ def polish(metric, budget, counts, trial, frozen, model):
             i = move // steps if move < m * steps else move - m * steps
             if move >= m * steps:
                 _start(i, 0, trial)
-                pick(metric, budget, i, trial, frozen, model)
+                tried += pick(metric, budget, i, trial, frozen, model)
             else:
                 j = move % steps
                 if trial[i, j] == model.n[i, j]:
@@ -244,10 +250,11 @@ def polish(metric, budget, counts, trial, frozen, model):
                     _start(i, 1, trial)
                 else:
                     trial[i, j] += 1
-                pick_reverse(metric, budget, move, trial, model)
-            pick(metric, budget, -1, trial, frozen, model)
+                tried += pick_reverse(metric, budget, move, trial, model)
+            tried += pick(metric, budget, -1, trial, frozen, model)
             new_cost, new_output = evaluate(trial, model)
             if new_cost <= budget and new_output > output * (1.0 + 1e-9):
                 _copy(trial, counts)
                 output = new_output
                 improved = True
+    return tried

@@ -4,6 +4,9 @@ The heartbeat h never falls: ``h = base - distance``. An event with ``ts < h`` i
 ``ts <= h`` leaves the buffer, in (ts, number) order. The *base* is the largest time so far, or the
 recent mean of all times. The *distance* is set from outside, or follows what was observed.
 
+A time that is too far ahead of the largest one would move that, and all that follows would be
+dropped. It is not believed, and rejected, until others agree with it (`_is_too_far`).
+
 What leaves is written to `Released`. Between the events stand *marks*, entries without an event
 that carry the heartbeat: before an event that is dropped, and where a window ends.
 """
@@ -41,13 +44,26 @@ BUFFERED = 19  # sum over arrivals of the events that wait: an average, in the e
 OFFSET = 20  # FOLLOW_LARGEST: added to the largest distance
 HOLD = 21  # nothing leaves before so many events have come: nothing is known yet
 LIMIT = 22  # from so many dropped events on, FOLLOW_TWICE
-CTL_LENGTH = 23
+MAX_JUMP = 23  # how far ahead of the largest time one may be; or one of the two below
+FAR = 24  # a time that was too far ahead
+VOTES = 25  # by how many more times say that time is there than that it is not
+N_REJECTED = 26  # entries of `rejected`
+BELIEVED = 27  # an arrival that was not too far ahead, when a run stopped for room
+CTL_LENGTH = 28
+
+# other values of MAX_JUMP
+ANY_JUMP = -1
+USUAL_JUMP = -2  # as far as is usual for these times
 
 # values of FOLLOW
 FOLLOW_NOTHING = 0
 FOLLOW_LARGEST = 1  # the largest distance from the base, and an offset: max-delay, or Kim's
 FOLLOW_TWO = 2  # (m1 + m2) / 2 of Srivastava and Widom
 FOLLOW_TWICE = 3  # twice the largest distance from the base
+
+_KNOWN = 100  # events after which it is known what is usual
+_USUAL = 100.0  # times the lead of the largest time over the recent mean
+_VOTES = 5  # times far ahead make a jump
 
 DONE = 0
 NO_ROOM = 1
@@ -140,19 +156,57 @@ def _new_mean(t, recent, ctl, mean):
     return mean[0] + (t - ctl[ORIGIN] - mean[0]) / min(ctl[COUNT] + 1, recent)
 
 
+@part
+def _is_too_far(t, ctl, mean):
+    """Whether `t` is so far ahead that it is not believed; to be asked once for each arrival.
+
+    If time has really jumped, the next ones are there too: times that agree with the one that was
+    not believed vote for it, others against it, and the last vote that is needed is believed.
+    """
+    limit = ctl[MAX_JUMP]
+    if limit == ANY_JUMP or ctl[TOP] == BEFORE:
+        return False
+    if limit == USUAL_JUMP:
+        if ctl[COUNT] < _KNOWN:
+            return False
+        covered = ctl[TOP] - ctl[ORIGIN]
+        limit = max(covered, int(_USUAL * (covered - mean[0])))
+    if t - ctl[TOP] <= limit:
+        ctl[VOTES] = max(0, ctl[VOTES] - 1)
+        return False
+    if ctl[VOTES] > 0 and abs(t - ctl[FAR]) > limit:
+        ctl[VOTES] -= 1
+        return True
+    ctl[FAR] = t
+    ctl[VOTES] += 1
+    if ctl[VOTES] < _VOTES:
+        return True
+    ctl[VOTES] = 0
+    return False
+
+
 @kernel
-def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, changes):
+def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, changes, rejected):
     """Take in the arrivals ``at <= number < end``; return (next arrival, why it stopped).
 
     `recent` is how many events the mean covers, `span` the events over which FOLLOW_TWO compares;
     `histogram` gets how far events are behind the base, `changes` (largest time, distance)
-    whenever the distance follows. Nothing of an arrival has happened when a run stops for room.
+    whenever the distance follows, `rejected` the arrivals that are too far ahead. Nothing of an
+    arrival has happened when a run stops for room.
     """
     for event in range(at, end):
         place = event - arrivals.base
         t = arrivals.event[place, TS]
         ctl[NOW] = event
-        if arrivals.event[place, KEY] == TICK:  # a tick: this time was reached in another shard
+        is_tick = arrivals.event[place, KEY] == TICK
+        if ctl[BELIEVED] == event:
+            ctl[BELIEVED] = NONE
+        elif _is_too_far(t, ctl, mean):
+            if not is_tick:
+                rejected[ctl[N_REJECTED]] = event
+                ctl[N_REJECTED] += 1
+            continue
+        if is_tick:  # this time was reached in another shard
             ctl[TOP] = max(ctl[TOP], t)
             if ctl[FROM_MEAN] == 1 or ctl[COUNT] == 0:
                 continue
@@ -176,6 +230,7 @@ def run(at, end, recent, span, ctl, mean, histogram, rings, arrivals, out, chang
             beat = ctl[HEARTBEAT]
         is_dropped = t < ctl[HEARTBEAT]
         if not is_dropped and not _fits(t, beat, ctl, rings):
+            ctl[BELIEVED] = event
             return event, NO_ROOM
         arrivals.delay[place] = delay
         ctl[MAX_DELAY] = max(ctl[MAX_DELAY], delay)

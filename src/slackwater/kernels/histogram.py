@@ -6,8 +6,6 @@ of a bucket is never more than 1/32 beyond the number. No width has to be chosen
 
 from __future__ import annotations
 
-from math import frexp
-
 import numpy as np
 
 from slackwater.kernels.jit import part
@@ -23,9 +21,11 @@ def bucket_of(number):
     """The bucket of `number`; what is below 0 is in bucket 0."""
     if number < EXACT:
         return max(number, 0)
-    fraction, exponent = frexp(float(number))  # number = fraction * 2**exponent, from 1/2 on
-    within = int((2.0 * fraction - 1.0) * _PER_OCTAVE)
-    return min(EXACT + (exponent - 7) * _PER_OCTAVE + within, BUCKETS - 1)
+    octave = 0
+    while number >> (octave + 1) >= EXACT:
+        octave += 1
+    within = (number >> (octave + 1)) - _PER_OCTAVE
+    return min(EXACT + octave * _PER_OCTAVE + within, BUCKETS - 1)
 
 
 def buckets_of(numbers: I64) -> I64:

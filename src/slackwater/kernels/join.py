@@ -4,14 +4,16 @@ An event at or past the join's clock is in order: it moves the clock, makes its 
 stored. A late event makes none (lines 9, 10), but it is stored, and one probe finds exactly which
 results are lost with it, as long as retention covers its lateness.
 
-Behind the clocked stage events are stored when they arrive, before they are released, so that the
-lateness of results can be measured at once. The kernel then goes through arrivals and releases side
-by side: each arrival is stored before the events that it releases are joined.
+Where the lateness of results is measured, events are stored when they arrive, before they are
+released. The kernel then goes through arrivals and releases side by side: each arrival is stored
+before the events that it releases are joined. Further arrivals may be stored before that as well,
+as long as none of them is late: those that are not are behind all released events in (ts, number)
+order, so that an event that is joined does not see them.
 """
 
 from __future__ import annotations
 
-from slackwater.kernels.arrival import AHEAD, reserve_all, store_event, store_until
+from slackwater.kernels.arrival import AHEAD, reserve_all, reserve_one, store_event, store_until
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
 from slackwater.kernels.frame import (
@@ -19,7 +21,6 @@ from slackwater.kernels.frame import (
     COUNT_ONLY,
     CURRENT,
     FIRST,
-    FREE,
     HAS_TUPLE_WINDOWS,
     HAS_WHERE,
     LATE,
@@ -28,7 +29,6 @@ from slackwater.kernels.frame import (
     N_LATE,
     N_MADE,
     N_RESULTS,
-    NEXT,
     POSITION,
     TIME,
     UNTIL,
@@ -37,7 +37,6 @@ from slackwater.kernels.frame import (
     can_join,
     grid,
     horizon,
-    smallest_horizon,
     tuple_window,
 )
 from slackwater.kernels.jit import kernel, part, rare
@@ -61,10 +60,9 @@ from slackwater.kernels.shed_count import count_in_order
 from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
-    LIMIT,
+    WINDOW,
     place_behind,
     put,
-    reserve,
     window_start,
 )
 
@@ -128,7 +126,16 @@ def _finish_late(event, s, frame, plan, store, arrivals, late, shed):
 
 
 @part
-def _fetch(begin, end, released, plan, store):
+def _first_late(begin, end, released):
+    """The first of these that is late, or `end`."""
+    i = begin
+    while i < end and released.clock[i] <= released.ts[i]:
+        i += 1
+    return i
+
+
+@part
+def _fetch(begin, end, at_arrival, released, plan, store):
     """Read what the next events will need: misses of the cache overlap instead of adding up.
 
     The sum means nothing; it keeps the compiler from leaving the reads out.
@@ -138,9 +145,13 @@ def _fetch(begin, end, released, plan, store):
         run = released.key[i] * plan.width
         read += store.runs[run, END]
     for i in range(begin, end):
-        run = released.key[i] * plan.width
-        for place in range(plan.width):
-            read += store.entry[max(0, store.runs[run + place, END] - 1), TS]
+        first = released.key[i] * plan.width
+        for run in range(first, first + plan.width):
+            if not at_arrival:
+                read += store.entry[max(0, store.runs[run, END] - 1), TS]
+            elif run != first + released.stream[i]:
+                nearest = min(store.runs[run, WINDOW], store.runs[run, END] - 1)
+                read += store.entry[max(0, nearest), TS]
     return read
 
 
@@ -159,33 +170,32 @@ def _in_order_by_shared_key(
     now = ctl[TIME]
     n_made = ctl[N_MADE]
     n_results = ctl[N_RESULTS]
-    fetched = at
+    ready = at  # events before this one have what they need: in the cache, and stored
     i = at
     while i < released.event.shape[0]:
-        if i == fetched:
-            fetched = min(i + AHEAD, released.event.shape[0])
-            scratch.state[1] = _fetch(i, fetched, released, plan, store)
+        if i == ready:
+            ready = _first_late(i, min(i + AHEAD, released.event.shape[0]), released)
+            if ready == i:
+                break
+            if at_arrival:
+                ctl[TIME] = now
+                if not store_until(
+                    released.during[ready - 1], behind, clocks, None, frame, plan, store, scratch,
+                    arrivals, results, lateness,
+                ):  # fmt: skip
+                    break
+            scratch.state[1] = _fetch(i, ready, at_arrival, released, plan, store)
         event = released.event[i]
         t = released.ts[i]
         s = released.stream[i]
-        if at_arrival and ctl[NEXT] <= released.during[i]:
-            ctl[TIME] = now
-            if not store_until(
-                released.during[i], behind, clocks, None, frame, plan, store, scratch, arrivals,
-                results, lateness,
-            ):  # fmt: skip
-                break
-        if released.clock[i] > t or t < now:
+        if t < now:
             break
         first = released.key[i] * plan.width
         own = first + s
-        if not at_arrival and store.runs[own, END] == store.runs[own, LIMIT]:
+        if not at_arrival:
             ctl[TIME] = t
-            low = smallest_horizon(frame, store, plan.width)
-            free = reserve(own, low, ctl[FREE], store)
-            if free < 0:
+            if not reserve_one(own, frame, plan, store):
                 break
-            ctl[FREE] = free
         edge = grid(t, ctl)
         n = 1 if can_join(t, s, frame) else 0
         begin = 0
@@ -196,24 +206,23 @@ def _in_order_by_shared_key(
                 if at_arrival:
                     end = place_behind(first + place, t, event, store)
                 n *= end - begin
-        if n > 0:
-            if emit:
-                if n_results + n > results.ts.shape[0]:
-                    break
-                row = arrivals.row[event - arrivals.base]
-                for entry in range(begin, begin + n):
-                    other = store.entry[entry, EVENT]
-                    results.row[s, n_results] = row
-                    results.row[1 - s, n_results] = arrivals.row[other - arrivals.base]
-                    results.ts[n_results] = t
-                    results.position[n_results] = i
-                    results.last[n_results] = max(event, other)
-                    results.late[n_results] = 0
-                    n_results += 1
-            made.position[n_made] = i
-            made.ts[n_made] = t
-            made.n[n_made] = n
-            n_made += 1
+        if emit and n > 0:
+            if n_results + n > results.ts.shape[0]:
+                break
+            row = arrivals.row[event - arrivals.base]
+            for entry in range(begin, begin + n):
+                other = store.entry[entry, EVENT]
+                results.row[s, n_results] = row
+                results.row[1 - s, n_results] = arrivals.row[other - arrivals.base]
+                results.ts[n_results] = t
+                results.position[n_results] = i
+                results.last[n_results] = max(event, other)
+                results.late[n_results] = 0
+                n_results += 1
+        made.position[n_made] = i  # and stays if there is a result
+        made.ts[n_made] = t
+        made.n[n_made] = n
+        n_made += 1 if n > 0 else 0
         if not at_arrival:
             put(own, t, event, store)
         now = t

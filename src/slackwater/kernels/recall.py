@@ -1,7 +1,8 @@
 """The recall model of ICDE16 IV-A: which share of the results a slack of K would produce.
 
-All in steps of g, the granularity of delays, of K and of basic windows (b = g: finer basic windows
-have nothing to distinguish). Delays are counted on the scale of `delay_scale`: a bucket for each
+All in steps of g, the granularity of delays and of K. Basic windows have `basic` of them; with
+b = g, the default, running sums replace Eq. (3) (finer ones would have nothing to distinguish).
+Delays are counted on the scale of `delay_scale`: a bucket for each
 step, and from 4,096 steps on wider ones, whose delays all count as the longest. With running sums
 of the delay distributions, the recall of one K takes a few additions and products; it does not fall
 with K, so the smallest sufficient K is found by bisection. K is tried where a bucket ends.
@@ -51,22 +52,32 @@ def _in_order(d, share, s):
 
 
 @part
-def _window_fill(d, window, share, fill, s):
-    """Eq. (3) summed up: how much of the window of `s` (in steps) has arrived, as a length."""
+def _window_fill(d, window, basic, share, fill, s):
+    """Eq. (3) summed up: how much of the window of `s` (in steps) has arrived, as a length.
+
+    Of each basic window of `basic` steps there is what had arrived when it began.
+    """
+    if basic > 1:
+        have = 0.0
+        begin = 0
+        while begin < window:
+            have += min(basic, window - begin) * _in_order(d + begin, share, s)
+            begin += basic
+        return have
     whole = int(window)
     have = _up_to(d + whole, share, fill, s) - _up_to(d, share, fill, s)
     return have + (window - whole) * _in_order(d + whole, share, s)
 
 
 @kernel
-def recall_at(k, lead, window, share, fill):
+def recall_at(k, lead, window, basic, share, fill):
     """Eq. (5) with equal selectivities: the share of results that K = `k` steps produces."""
     produced = 0.0  # of the streams so far: each in order, by the windows of the others
     true = 0.0
     filled = 1.0  # all their windows
     whole = 1.0
     for i in range(share.shape[0]):
-        there = _window_fill(k + lead[i], window[i], share, fill, i)
+        there = _window_fill(k + lead[i], window[i], basic, share, fill, i)
         produced = produced * there + _in_order(k + lead[i], share, i) * filled
         true = true * window[i] + whole
         filled *= there
@@ -75,20 +86,20 @@ def recall_at(k, lead, window, share, fill):
 
 
 @kernel
-def recall_curve(lead, window, share, fill, curve):
+def recall_curve(lead, window, basic, share, fill, curve):
     """Fill `curve` with the recall of a K at the end of bucket 0, 1, ..."""
     for bucket in range(curve.shape[0]):
-        curve[bucket] = recall_at(end_of(bucket), lead, window, share, fill)
+        curve[bucket] = recall_at(end_of(bucket), lead, window, basic, share, fill)
 
 
 @kernel
-def smallest_slack(wanted, most, lead, window, share, fill):
+def smallest_slack(wanted, most, lead, window, basic, share, fill):
     """The first of the buckets 0 to `most` with a recall of at least `wanted`; else `most`."""
     low = 0
     high = most
     while low < high:
         middle = (low + high) // 2
-        if recall_at(end_of(middle), lead, window, share, fill) >= wanted:
+        if recall_at(end_of(middle), lead, window, basic, share, fill) >= wanted:
             high = middle
         else:
             low = middle + 1
@@ -96,7 +107,7 @@ def smallest_slack(wanted, most, lead, window, share, fill):
 
 
 @kernel
-def smallest_corrected(wanted, most, ratio, lead, window, share, fill):
+def smallest_corrected(wanted, most, ratio, lead, window, basic, share, fill):
     """The same where the recall of each bucket is corrected by `ratio`, which may fall.
 
     Within a run of equal ratios the product does not fall: its last bucket shows whether any of
@@ -107,12 +118,12 @@ def smallest_corrected(wanted, most, ratio, lead, window, share, fill):
         factor = ratio[bucket]
         if bucket < most and ratio[bucket + 1] == factor:
             continue
-        if recall_at(end_of(bucket), lead, window, share, fill) * factor >= wanted:
+        if recall_at(end_of(bucket), lead, window, basic, share, fill) * factor >= wanted:
             low = begin
             high = bucket
             while low < high:
                 middle = (low + high) // 2
-                if recall_at(end_of(middle), lead, window, share, fill) * factor >= wanted:
+                if recall_at(end_of(middle), lead, window, basic, share, fill) * factor >= wanted:
                     high = middle
                 else:
                     low = middle + 1

@@ -45,6 +45,7 @@ class Arrivals(NamedTuple):
     ints: I64  # [column, event]: integer columns that `where` reads
     floats: F64  # [column, event]
     vectors: F64  # [event, component]: its vectors side by side, each with its norm behind it
+    marks: I64  # [event, mark]: what became of it, in joins that need to know
 
 
 class RawRows(NamedTuple):
@@ -90,6 +91,14 @@ class Released(NamedTuple):
     stream: I64
     key: I64  # its first key
     clock: I64  # the join's clock for it: its own time, or a later one if it is late
+
+
+class ClockSeries(NamedTuple):
+    """The clocks around each arrival of a step."""
+
+    before: I64  # the join's clock before it
+    after: I64  # and behind it
+    common: I64  # the common clock with it
 
 
 class Store(NamedTuple):
@@ -147,6 +156,32 @@ class Scratch(NamedTuple):
     high: I64
 
 
+class Matching(NamedTuple):
+    """Two streams whose events look for partners when they arrive."""
+
+    ctl: I64
+    length: I64  # [stream]: of its window
+    reach: I64  # [stream]: how long its events are kept, behind F
+    kept: I64  # [stream]: 1: its events are there for those of the other stream
+    waits: I64  # [stream]: 1: it matters which of its events have no partner
+    at: I64  # [stream]: the event in work, for the condition
+    hits: I64  # positions of candidates that passed the condition
+    needs: I64  # [bucket of `histogram`]: rows that are right only with such a wait
+    keeps: I64  # [bucket]: pairs that are found only if events are kept so long
+    unseen: I64  # [bucket]: arrivals whose partners may be forgotten, by how late they are
+
+
+class MatchedRows(NamedTuple):
+    """Rows of results as event numbers: one member, or both."""
+
+    left: I64
+    right: I64
+    ts: I64
+    during: I64  # the arrival with which it is given out
+    change: I64
+    late: I64
+
+
 class Results(NamedTuple):
     """Joined events: one row per result."""
 
@@ -155,6 +190,13 @@ class Results(NamedTuple):
     position: I64  # which of the events in work completed it
     last: I64  # the member that arrived last
     late: U8
+
+    def take(self, which: I64 | slice) -> Results:
+        """Some of the results."""
+        return Results(
+            self.row[:, which], self.ts[which], self.position[which], self.last[which],
+            self.late[which],
+        )  # fmt: skip
 
 
 class Made(NamedTuple):
@@ -252,6 +294,7 @@ class Shed(NamedTuple):
     direct: I64  # [start, stream, KEY_COLUMN / PLACE / SITE]: how to find it first, if possible
     dropped: I64  # [stream]: events that arrived while the buffer was full
     thinned: I64  # [stream]: events that were dropped at random
+    starts: F64  # [place]: when the virtual server begins the latest events, in turn
     entered: F64  # [first / later, start, stream]: how often a step was begun
     offered: F64  # [first / later, start, stream]: candidates in the whole window
     compared: F64  # [first / later, start, stream]: candidates that were compared

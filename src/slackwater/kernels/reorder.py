@@ -39,7 +39,10 @@ IDLE_AFTER = 13  # a stream is not waited for when the others moved on by this, 
 PASS = 14  # 1: neither K-slack nor Synchronizer, events leave as they come (Thesis Baseline3)
 COMMON = 15  # the common clock of the clocked stage
 MOST_BEHIND = 16  # how far an arrival was behind the largest local time, at most
-CTL_LENGTH = 17
+SLIDE = 17  # T_sync moves on by so much at a time (Thesis 4.1)
+OPEN_END = 18  # 1: a window that slides does not contain its end
+LIMIT = 19  # the join's clock of the clocked stage goes no further
+CTL_LENGTH = 20
 
 AT_NO_TIME = 2**61 + 1  # IDLE_AFTER: longer than any stream can be silent (times are below 2**60)
 FINISHED = -(2**62)  # in `Buffers.moved`: the stream is silent for ever
@@ -149,7 +152,8 @@ def _synchronize(buffers, rings, arrivals, out):
     The loop of Alg. 1 ends when the slowest stream is used up, that is at the smallest of the
     streams' largest buffered times. A whole release of K-slack enters before this runs, so equal
     times of one release leave side by side. With a common clock a stream need not have an event
-    here: its K-slack has its local time.
+    here: its K-slack has its local time. Windows that slide wait until they can move by a whole
+    slide unit.
     """
     m = buffers.local.shape[0]
     bound = buffers.ctl[TOP]  # if no stream is waited for; else the time of one, not later
@@ -159,7 +163,11 @@ def _synchronize(buffers, rings, arrivals, out):
         if rings.size[m + s] == 0 and buffers.ctl[COMMON_CLOCK] == 0:
             return
         bound = min(bound, buffers.newest[s])
-    _out_of_sync(bound - buffers.ctl[HOLD_TIES], buffers, rings, arrivals, out)
+    bound -= buffers.ctl[HOLD_TIES]
+    slide = buffers.ctl[SLIDE]
+    if slide > 1:
+        bound = (bound + buffers.ctl[OPEN_END]) // slide * slide - buffers.ctl[OPEN_END]
+    _out_of_sync(bound, buffers, rings, arrivals, out)
 
 
 @part

@@ -34,7 +34,8 @@ MODE = 4  # of the current event
 PER_STREAM = 5  # 1: learn lags against the first stream (GrubJoin V-B.2)
 N_SAMPLED = 6  # rows in `Sampled`
 TURN = 7  # events before the current one; random choices depend on it, so that they repeat
-CTL_LENGTH = 8
+N_STARTED = 8  # events that the virtual server has got
+CTL_LENGTH = 9
 
 # fields of `Shed.number`
 FIRST_FRACTION = 0  # share of a first window that SHRED searches
@@ -151,10 +152,14 @@ def estimated_loss(lost, shed):
 
 @part
 def charge(now, shed):
-    """Charge the server with the comparisons since the last charge."""
+    """Charge the server with the comparisons since the last charge, those of one event."""
     work = (shed.ctl[COMPARED] - shed.ctl[CHARGED]) * shed.number[COMPARISON]
     shed.ctl[CHARGED] = shed.ctl[COMPARED]
     shed.number[WORK] += work
+    if shed.starts.shape[0] > 0:
+        begins = max(shed.number[FREE_AT], float(now))
+        shed.starts[shed.ctl[N_STARTED] % shed.starts.shape[0]] = begins
+        shed.ctl[N_STARTED] += 1
     if work > 0.0:
         shed.number[FREE_AT] = max(shed.number[FREE_AT], float(now)) + work
 
@@ -174,6 +179,12 @@ def note_passed(start, depth, t, frame, plan, shed):
 
 
 @part
+def lag_width(basic):
+    """Return the width of the buckets of lags, given the length of a basic window."""
+    return max(1, basic // 4)
+
+
+@part
 def note_result(start, frame, scratch, arrivals, shed):
     """Record that the chosen events are a result."""
     base = arrivals.base
@@ -185,6 +196,4 @@ def note_result(start, frame, scratch, arrivals, shed):
         zero = arrivals.event[scratch.at[0] - base, TS]
         for s in range(1, scratch.at.shape[0]):
             lag = arrivals.event[scratch.at[s] - base, TS] - zero
-            width = max(1, shed.basic[s] // 4)
-            place = (lag + frame.length[s]) // width
-            shed.lags[s, min(max(place, 0), shed.lags.shape[1] - 1)] += 1.0
+            shed.lags[s, (lag + frame.length[s]) // lag_width(shed.basic[s])] += 1.0

@@ -19,6 +19,7 @@ LIMIT = 3  # end of the block
 RUN_LENGTH = 4
 
 SMALLEST_BLOCK = 4
+_NEAR = 4  # entries that are looked at one by one
 
 
 @part
@@ -94,14 +95,19 @@ def window_start(run, low_ts, low_event, store):
 def position(run, t, store):
     """Position of the first event of `run` with ``ts >= t``."""
     low = store.runs[run, START]
-    high = store.runs[run, END]
-    while low < high:
-        middle = (low + high) >> 1
-        if store.entry[middle, TS] < t:
-            low = middle + 1
-        else:
-            high = middle
+    n = store.runs[run, END] - low
+    while n > 0:  # without branches, which no processor could foretell
+        half = (n + 1) >> 1
+        low += half if store.entry[low + half - 1, TS] < t else 0
+        n -= half
     return low
+
+
+@part
+def _is_behind(t, event, place, store):
+    """Whether the entry at `place` is later than (`t`, `event`)."""
+    ts = store.entry[place, TS]
+    return (ts > t) | ((ts == t) & (store.entry[place, EVENT] > event))
 
 
 @part
@@ -110,17 +116,17 @@ def place_behind(run, t, event, store):
 
     The window does not begin later than that.
     """
-    high = store.runs[run, END]
     low = store.runs[run, WINDOW]
-    if low == high or store.entry[high - 1, TS] < t:  # nothing waits: most often
-        return high
-    while low < high:
-        middle = (low + high) >> 1
-        ts = store.entry[middle, TS]
-        if ts < t or (ts == t and store.entry[middle, EVENT] <= event):
-            low = middle + 1
-        else:
-            high = middle
+    end = store.runs[run, END]
+    for _ in range(_NEAR):  # most windows are short, and what they begin with has been read
+        if low == end or _is_behind(t, event, low, store):
+            return low
+        low += 1
+    n = end - low
+    while n > 0:  # as in `position`
+        half = (n + 1) >> 1
+        low += 0 if _is_behind(t, event, low + half - 1, store) else half
+        n -= half
     return low
 
 

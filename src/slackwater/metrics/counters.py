@@ -70,8 +70,14 @@ class Metrics:
 
     `lost` counts the results that were lost with late events; for `lost_unknown` late events it is
     only a lower bound, because retention did not cover their lateness. What is missing there is
-    `lost_estimated`, from a sample that is kept longer; `lost_not_estimated` of these events are
+    `lost_estimated`, from a sample that is kept longer, or as if late events had as many partners
+    as others where pairs are given out at once; `lost_not_estimated` of these events are
     later than that too, or there is no sample.
+
+    Of joins with rows that are decided: `unmatched_rows` without partner were in time and
+    `unmatched_rows_late` late, `withdrawn_rows` of them were taken back. In an as-of join these are
+    all rows, and the corrections. As long as nothing is forgotten, the first two without the third
+    are the number of true rows without partner.
     """
 
     streams: dict[str, StreamMetrics] = field(default_factory=dict)
@@ -81,7 +87,11 @@ class Metrics:
     lost_estimated: int = 0
     lost_estimated_error: float = 0.0  # two standard errors of it
     lost_not_estimated: int = 0
+    unmatched_rows: int = 0
+    unmatched_rows_late: int = 0
+    withdrawn_rows: int = 0
     slack: int = 0
+    complete_through: int | None = None  # None: nothing is complete, or the query has no such time
     max_delay: int = 0
     max_lateness: int = 0
     stored: int = 0
@@ -145,6 +155,7 @@ class Surroundings:
     """What the caller of an engine knows: the shard on Spark, or a replay, which saves nothing."""
 
     target: float | None = None
+    right_target: float | None = None
     shards: int = 1
     copies: int = 0
     state_bytes: int = 0

@@ -35,7 +35,9 @@ from slackwater.metrics.schema import (
     Scope,
     Share,
 )
+from slackwater.query import join_kinds
 from slackwater.query.goals import Goal, Recall, goal_to_dict
+from slackwater.query.join import JoinQuery
 
 if TYPE_CHECKING:
     from slackwater.metrics.charts import Charts
@@ -145,7 +147,9 @@ def metrics_dict(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -
     dict
         Plain data; docs/metrics.md lists it.
     """
-    around = Surroundings(recall_target(query.goal), refused_commands=refused_commands)
+    around = Surroundings(
+        recall_target(query.goal), right_target(query), refused_commands=refused_commands
+    )
     own = query_values(metrics, around)
     streams = stream_values(metrics, around)
     totals = {name: sum(stream[name] for stream in streams) for name in _COUNTS}
@@ -157,6 +161,11 @@ def metrics_dict(metrics: Metrics, query: AnyQuery, refused_commands: int = 0) -
 def recall_target(goal: Goal) -> float | None:
     """The recall that is requested; None with other goals."""
     return goal.target if isinstance(goal, Recall) else None
+
+
+def right_target(query: AnyQuery) -> float | None:
+    """The share of decided rows that is to be right; None if there are none, or no such goal."""
+    return join_kinds.right_target(query) if isinstance(query, JoinQuery) else None
 
 
 def with_charts(
@@ -182,7 +191,8 @@ def query_values(metrics: Metrics, surroundings: Surroundings) -> dict[str, Any]
     shedding = _SHEDS_NOTHING if metrics.shedding is None else metrics.shedding
     known = vars(surroundings) | vars(shedding) | vars(metrics)
     values = {name: known[name] for name in _MEASURED}
-    return values | {name: round(values[name]) for name in _TIMES}
+    times = {name: values[name] for name in _TIMES}
+    return values | {n: None if time is None else round(time) for n, time in times.items()}
 
 
 def stream_values(metrics: Metrics, surroundings: Surroundings) -> list[dict[str, Any]]:
@@ -210,4 +220,7 @@ def _derived(fold: Fold, own: Mapping[str, Any], has_recall: bool) -> Any:
         return [own[fold.name]]
     assert isinstance(fold, Share)
     total = sum(own[name] for name in fold.of)
-    return own[fold.part] / total if has_recall and total > 0 else None
+    if total == 0 or (fold.needs_recall and not has_recall):
+        return None
+    less = 0 if fold.less is None else own[fold.less]
+    return max(0, own[fold.part] - less) / total

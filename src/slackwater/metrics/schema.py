@@ -40,10 +40,15 @@ Unit = Literal[
 
 @dataclass(frozen=True)
 class Share:
-    """What a metric is of the sum of several; null while that is 0, or without a recall."""
+    """What a metric is of the sum of several; null while that is 0, or without a recall.
+
+    `less` is taken away from it first.
+    """
 
     part: str
     of: tuple[str, ...]
+    less: str | None = None
+    needs_recall: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,11 +58,12 @@ class Each:
     name: str
 
 
-Fold = Literal["sum", "max", "min", "known", "norm", "once"] | Share | Each
+Fold = Literal["sum", "max", "min", "known", "least", "norm", "once"] | Share | Each
 """How the values of all shards become one.
 
-``"known"`` is the largest of those that are known, ``"norm"`` the square root of the sum of squares
-(for standard errors). ``"once"`` is not folded: whoever writes the line has it.
+``"known"`` is the largest of those that are known, ``"least"`` the smallest if all are known,
+``"norm"`` the square root of the sum of squares (for standard errors). ``"once"`` is not folded:
+whoever writes the line has it.
 """
 
 
@@ -135,13 +141,29 @@ METRICS = (
            "to count (`retention`)."),
     Metric("lost_estimated", "query", "sum", "results", "results_lost_estimated",
            "Results lost with those events beyond what `lost` counts, estimated from a sample of "
-           "the events that is kept longer; right on average."),
+           "the events that is kept longer; right on average. Of pairs at once: as if late events "
+           "had as many partners as others."),
     Metric("lost_estimated_error", "query", "norm", "results", "results_lost_estimated_error",
            "Two standard errors of `lost_estimated`. While the sample has found nothing, 3 divided "
            "by the share of it: with 95 % confidence, that much was not found."),
     Metric("lost_not_estimated", "query", "sum", "events", "lost_not_estimated_total",
            "Events of `lost_unknown` that are later than the sample reaches too, or for which "
            "there is no sample: what they lost beyond `lost` is in no metric."),
+    Metric("unmatched_rows", "query", "sum", "results", "unmatched_rows_total",
+           "Rows without partner of outer and anti joins, and all rows of as-of joins, that were "
+           "in time."),
+    Metric("unmatched_rows_late", "query", "sum", "results", "unmatched_rows_late_total",
+           "Such rows whose event came when their turn had passed."),
+    Metric("withdrawn_rows", "query", "sum", "results", "withdrawn_rows_total",
+           "Rows without partner for which a partner came later, and corrections of as-of rows."),
+    Metric("right_rows", "query",
+           Share("unmatched_rows", ("unmatched_rows",), "withdrawn_rows", needs_recall=False),
+           "share", "right_rows_ratio",
+           "Share of `unmatched_rows` that were right, as far as is known by now; never too high "
+           "for that: corrections of late rows and second ones of as-of rows count too. Null "
+           "before the first."),
+    Metric("right_target", "query", "known", "share", "right_rows_target_ratio",
+           "Present target of `right_rows`; null if the goal has none."),
     Metric("missed", "query", "sum", "results", "results_missed",
            "Results that load shedding skipped, estimated from a sample."),
     Metric("missed_error", "query", "norm", "results", "results_missed_error",
@@ -150,13 +172,18 @@ METRICS = (
            Share("produced", ("produced", "lost", "lost_estimated", "missed")), "share",
            "recall_ratio",
            "Recall since the first start: the share of true results that were in time. Too high "
-           "if `lost_not_estimated` is not 0; null before the first result, and for windows and "
-           "aggregates."),
+           "if `lost_not_estimated` is not 0; null before the first result, and for anti and as-of "
+           "joins, windows and aggregates."),
     Metric("target", "query", "known", "share", "recall_target_ratio",
            "Present recall target; null if the goal is another."),
     # ---- time
     Metric("slack", "query", "max", "time", "slack_seconds",
            "K now, the largest of all shards."),
+    Metric("complete_through", "query", "least", "time", "complete_through_seconds",
+           "The largest time that no later result in time can have: those of the micro-batches to "
+           "come are above it. With one K for all shards (`slack_scope`) those of this one are not "
+           "above it by more than one unit. Null while nothing is complete, and for windows and "
+           "aggregates."),
     Metric("max_delay", "query", "max", "time", "max_delay_seconds",
            "Largest delay of an event behind its own stream."),
     Metric("max_lateness", "query", "max", "time", "max_lateness_seconds",

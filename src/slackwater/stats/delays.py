@@ -2,7 +2,8 @@
 
 How far back the past reaches is up to one ADWIN window per stream (ICDE16 IV-A). It watches
 ``log(1 + d)`` of the delays d in steps of g, scaled to [0, 1]: disorder changes by factors, and a
-single event with a huge delay is no change.
+single event with a huge delay is no change. The paper watches the delays themselves; ``"delay"``
+does that, up to the same longest one, since ADWIN takes numbers in [0, 1].
 
 To ADWIN every event is a sample of its own. Delays are not that: in a burst all are long. A
 *steady* window takes the mean of an interval as one sample, so that bursts do not cut it, and needs
@@ -18,11 +19,15 @@ import numpy as np
 from slackwater.kernels import statistics as kernels
 from slackwater.kernels.delay_scale import LINEAR, buckets_of
 from slackwater.kernels.records import BEFORE, F64, I64, Arrivals
+from slackwater.query.goals import Signal
 from slackwater.stats.adwin import Adwin, Chunk
 from slackwater.stats.buckets import BUCKETS, dense, sparse, together, used
 from slackwater.stats.novelty import Novelty
 
-_SIGNAL: F64 = np.log1p(np.arange(LINEAR)) / np.log(LINEAR)
+_SIGNALS: dict[Signal, F64] = {
+    "log": np.log1p(np.arange(LINEAR)) / np.log(LINEAR),
+    "delay": np.arange(LINEAR) / (LINEAR - 1),
+}
 MOST_INTERVALS = 1024  # the past never reaches back further
 
 
@@ -49,7 +54,15 @@ class Past(NamedTuple):
 class Delays:
     """Delay histograms over ADWIN windows, and of the last interval."""
 
-    def __init__(self, m: int, granularity: int, every: int, steady: bool = False) -> None:
+    def __init__(
+        self,
+        m: int,
+        granularity: int,
+        every: int,
+        steady: bool = False,
+        adwin: Signal = "log",
+    ) -> None:
+        self._signal = _SIGNALS[adwin]
         self._end = BEFORE  # of the last interval
         self.changed = BEFORE  # when the last change was noticed
         self.granularity = granularity  # of delays, in units
@@ -71,7 +84,14 @@ class Delays:
         """
         self.top = int(buckets_of(np.array([max_delay]), self.granularity)[0])
         kernels.observe(
-            begin, end, self.granularity, arrivals, self._local, _SIGNAL, self._now, self._tally
+            begin,
+            end,
+            self.granularity,
+            arrivals,
+            self._local,
+            self._signal,
+            self._now,
+            self._tally,
         )
 
     def close(self, end: int) -> None:

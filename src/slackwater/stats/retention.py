@@ -18,7 +18,8 @@ from slackwater.kernels.records import F64, Late
 from slackwater.stats.buckets import dense, sparse
 
 _TAIL = 0.02  # share of the allowed loss that may lie beyond retention
-_HALF_LIFE = 120  # intervals after which what was lost counts half
+_HALF_LIFE = 120  # first intervals after which what was lost counts half
+_FIRST = 9.0  # intervals, until they may be longer
 _HEADROOM = 1.25  # retention is longer than what was needed so far by this
 _MOST = 2**20  # events that are kept beyond their windows
 
@@ -32,18 +33,21 @@ class Retention:
     ----------
     allowed
         Share of the results that the goal allows to be lost.
-    every
-        Length of an interval.
+    first
+        Length of the first intervals.
+    times
+        How many times as long the later ones are: less is new then.
     """
 
-    def __init__(self, allowed: float, every: int) -> None:
-        self.every = every
+    def __init__(self, allowed: float, first: int, times: int = 1) -> None:
+        self._first = first
+        self._times = times
         self._tail = _TAIL * allowed
         self._keep = 0.5 ** (1 / _HALF_LIFE)
         self._loss = np.zeros(BUCKETS)  # results by the lateness of the event they were lost with
         self._true = 0.0
         self._events = 0.0
-        self._intervals = 0.0  # all of these fade with time
+        self._intervals = 0.0  # as long as the first; all of these fade with time
         # of this interval, as whole numbers: sums do not depend on how the input is cut
         self._lost = np.zeros(BUCKETS, np.int64)
         self._unknown = np.zeros(BUCKETS, np.int64)  # events whose loss is not known exactly
@@ -62,25 +66,31 @@ class Retention:
 
     def next_length(self, slack: int) -> int:
         """End an interval; return how long to keep events beyond their window."""
-        for name in ("_loss", "_true", "_events", "_intervals"):
-            setattr(self, name, self._keep * getattr(self, name))
+        length = self.every // self._first
+        keep = self._keep**length
         lost = int(self._lost.sum())
-        self._true += self._produced + lost
-        self._events += self._joined
-        self._intervals += 1.0
+        self._true = keep * self._true + self._produced + lost
+        self._events = keep * self._events + self._joined
+        self._intervals = keep * self._intervals + length
+        self._loss *= keep
         # an event whose loss is unknown lost at least what was counted; as much as others make
         self._loss += self._lost + self._unknown * (self._true / max(self._events, 1.0))
         self._lost[:] = self._unknown[:] = 0
         self._produced = self._joined = 0
         beyond = np.cumsum(self._loss[::-1])[::-1]  # with an event in this bucket or later
         needed = np.flatnonzero(beyond > self._tail * (self._true + float(beyond[0])))
-        length = int(_HEADROOM * _EDGES[needed[-1]]) if len(needed) else 0
-        return min(max(slack, length), int(_MOST / max(self.rate, 1e-9)))
+        covered = int(_HEADROOM * _EDGES[needed[-1]]) if len(needed) else 0
+        return min(max(slack, covered), int(_MOST / max(self.rate, 1e-9)))
+
+    @property
+    def every(self) -> int:
+        """Length of the running interval."""
+        return self._first if self._intervals < _FIRST else self._times * self._first
 
     @property
     def rate(self) -> float:
         """Events per unit of time, of late."""
-        return self._events / max(self._intervals * self.every, 1e-9)
+        return self._events / max(self._intervals * self._first, 1e-9)
 
     # ---- for a snapshot
 

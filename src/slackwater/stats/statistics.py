@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.kernels.records import I64, Arrivals, Made
+from slackwater.query.goals import Signal
 from slackwater.query.join import JoinQuery
 from slackwater.stats.delays import Delays
 from slackwater.stats.lateness import ResultLateness
@@ -32,6 +33,8 @@ class Statistics:
         Whether bursts that come and go are no change; see `Delays`.
     lateness
         Whether to measure the lateness of results; only behind the clocked stage.
+    adwin
+        In which numbers ADWIN looks for changes; see `Delays`.
     """
 
     def __init__(
@@ -43,12 +46,13 @@ class Statistics:
         profile: bool = False,
         steady: bool = False,
         lateness: bool = False,
+        adwin: Signal = "log",
     ) -> None:
         self.every = every
         self.kind = [every, granularity, profile, steady, lateness]
         self._delays = None
         if granularity is not None:
-            self._delays = Delays(len(query.streams), granularity, every, steady)
+            self._delays = Delays(len(query.streams), granularity, every, steady, adwin)
         self.results = Results(every, keep // every + 2)
         self.productivity = None
         if profile:
@@ -63,6 +67,11 @@ class Statistics:
     def has_delays(self) -> bool:
         """Whether delays are learnt."""
         return self._delays is not None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether those of several shards can be added up: the lateness of results can."""
+        return self.lateness is not None and not self.has_delays
 
     @property
     def delays(self) -> Delays:
@@ -93,7 +102,8 @@ class Statistics:
         `late` has the positions of the events that were late, and how many results they lost.
         """
         self.produced += self.results.produce(made.ts, made.n)
-        self.lost += self.results.lose(ts[late[0]], late[1])
+        if len(late[0]):
+            self.lost += self.results.lose(ts[late[0]], late[1])
         self.events += len(ts)
         self.late += len(late[0])
         if self.productivity is None:

@@ -13,9 +13,13 @@ from slackwater.query.expression import (
     And,
     Binary,
     Call,
+    Case,
     Column,
     Compare,
+    In,
+    IsNull,
     Literal,
+    Moment,
     Negate,
     Node,
     Not,
@@ -27,19 +31,25 @@ from slackwater.query.expression import (
 
 _ARITHMETIC = {
     "+": "({} + {})", "-": "({} - {})", "*": "({} * {})", "/": "({} / {})",
-    "//": "floor(({}) / ({}))", "**": "pow({}, {})",
-    "%": "({0} - floor(({0}) / ({1})) * {1})",  # the sign is that of the divisor
+    "//": "floor(({}) / ({}))", "**": "pow({}, {})", "%": "({} % {})",
+    "div": "trunc(({}) / ({}))",
 }  # fmt: skip
 _COMPARISONS = {"==": "=", "!=": "<>"}  # the others are spelled the same
 _FUNCTIONS = {
-    "abs": "abs({})", "sqrt": "sqrt({})", "exp": "exp({})", "log": "ln({})", "floor": "floor({})",
+    "abs": "abs({})", "sqrt": "sqrt({})", "exp": "exp({})", "floor": "floor({})",
+    "log": "ln(CASE WHEN {0} > 0 THEN {0} END)",
     "ceil": "ceil({})", "sin": "sin({})", "cos": "cos({})", "tan": "tan({})",
     "atan2": "atan2({}, {})", "hypot": "sqrt(pow({}, 2) + pow({}, 2))",
     "dist": "sqrt(pow({0} - {2}, 2) + pow({1} - {3}, 2))",
 }  # fmt: skip
-# least and greatest of DuckDB leave nulls out; here one null makes a null
-_EXTREMES = {"min": "list_sort([{}], 'ASC', 'NULLS FIRST')[1]",
-             "max": "list_sort([{}], 'DESC', 'NULLS FIRST')[1]"}  # fmt: skip
+# of any number of arguments; like Spark's, least and greatest leave nulls out
+_SEVERAL = {"min": "least({})", "max": "greatest({})"}
+_OF_TEXTS = {
+    "lower": "lower({})", "upper": "upper({})", "trim": "trim({})", "length": "length({})",
+    "substring": "substring({}, {}, {})", "startswith": "starts_with({}, {})",
+    "endswith": "ends_with({}, {})", "contains": "contains({}, {})", "like": "({} LIKE {})",
+}  # fmt: skip
+_OF_TIMES = ("year", "month", "day", "hour", "minute", "second")
 _LONGEST = 1_000_000  # % doubles its operands, so % inside % inside % grows without end
 
 
@@ -83,6 +93,31 @@ def _sql(node: Node, places: Mapping[str, str]) -> str:
             return str(value).upper()
         case Literal(int(value)):
             return repr(value)
+        case Literal(str(value)):
+            quoted = value.replace("'", "''")
+            return f"'{quoted}'"
+        case Literal(None):
+            return "NULL"
+        case Moment("interval", micros):
+            return f"to_microseconds({micros})"
+        case Moment(_, micros):
+            return f"make_timestamp({micros})"
+        case IsNull(operand):
+            return f"({sql_of(operand, places)} IS NULL)"
+        case In(operand, options):
+            same = (_sql(Compare((operand, each), ("==",)), places) for each in options)
+            return f"({' OR '.join(same)})"
+        case Case(branches, otherwise):
+            whens = [f"WHEN {_truth(t, places)} THEN {_number(v, places)}" for t, v in branches]
+            return f"CASE {' '.join(whens)} ELSE {_number(otherwise, places)} END"
+        case Call("concat", arguments):
+            return f"({' || '.join(sql_of(each, places) for each in arguments)})"
+        case Call("coalesce", arguments):
+            return f"coalesce({', '.join(numbers(*arguments))})"
+        case Call(function, arguments) if function in _OF_TEXTS:
+            return _OF_TEXTS[function].format(*(sql_of(each, places) for each in arguments))
+        case Call(function, (argument,)) if function in _OF_TIMES:
+            return f"{function}({sql_of(argument, places)})"
         case Literal(value):  # without quotes it would be a decimal
             return f"'{value!r}'::DOUBLE"
         case Column(stream, name) if stream in places:
@@ -104,6 +139,6 @@ def _sql(node: Node, places: Mapping[str, str]) -> str:
             return f"({' OR '.join(_truth(each, places) for each in operands)})"
         case Call(function, arguments) if function in _FUNCTIONS:
             return _FUNCTIONS[function].format(*numbers(*arguments))
-        case Call(function, arguments) if function in _EXTREMES:
-            return _EXTREMES[function].format(", ".join(numbers(*arguments)))
+        case Call(function, arguments) if function in _SEVERAL:
+            return _SEVERAL[function].format(", ".join(numbers(*arguments)))
     raise NotSqlError(text_of(node))

@@ -90,7 +90,9 @@ _STRAY_MS = (300.0, (22_000.0, 25_900.0))  # for so long, mostly at the short en
 _STRAY_EXPONENT = 0.3
 
 
-def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.Table]:
+def soccer(
+    seconds: float, seed: int, rate_per_s: float = 325, bursts: bool = True
+) -> dict[str, pa.Table]:
     """A soccer-like game: teams a and b, each a stream of (ts, sid, x, y, arrival).
 
     Imitates D×2 of ICDE16: the positions (in m) of 11 players a team, about 325 events/s a team.
@@ -102,6 +104,8 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
     ----------
     rate_per_s
         Events of a team in a second: a window of 5 s holds five times as many.
+    bursts
+        Whether there are bursts, in which some players are badly received.
 
     >>> game = soccer(20, seed=1)
     >>> list(game), game["a"].num_rows, game["a"].column_names
@@ -117,7 +121,7 @@ def soccer(seconds: float, seed: int, rate_per_s: float = 325) -> dict[str, pa.T
     ball = _Movement(generator(seed, 2), 1, np.array([18.0, 10.0]), (20.0, 60.0))
     lag = _Movement(generator(seed, 3), 1, np.array([0.7 * _LAG_MS, 0.0]), _LAG_PERIOD_S)
     return {
-        name: _team(generator(seed, team), team, ball, lag, seconds, rate_per_s)
+        name: _team(generator(seed, team), team, ball, lag, seconds, rate_per_s, bursts)
         for team, name in enumerate("ab")
     }
 
@@ -140,7 +144,13 @@ class _Movement:
 
 
 def _team(
-    rng: Generator, team: int, ball: _Movement, lag: _Movement, seconds: float, rate_per_s: float
+    rng: Generator,
+    team: int,
+    ball: _Movement,
+    lag: _Movement,
+    seconds: float,
+    rate_per_s: float,
+    bursts: bool,
 ) -> pa.Table:
     rows = max(1, round(seconds * rate_per_s))
     ts = ((np.arange(rows) + rng.random(rows)) * 1000 / rate_per_s).astype(np.int64)
@@ -152,15 +162,16 @@ def _team(
     spot = np.clip(spot, 0, _FIELD_M).round(2)
     ahead = lag.at(first, ts)[:, 0] * (1 - 2 * team)  # of the other team
     behind = np.clip(-ahead, 0, _LAG_MS)
-    arrival = ts + (behind + _soccer_delays(rng, ts, player, team)).astype(np.int64)
+    delay = _soccer_delays(rng, ts, player, team, bursts)
+    arrival = ts + (behind + delay).astype(np.int64)
     sid = 1 + _PLAYERS * team + player
     return arriving(arrival, ts=ts, sid=sid, x=spot[:, 0], y=spot[:, 1])
 
 
-def _soccer_delays(rng: Generator, ts: Ints, player: Ints, team: int) -> Floats:
+def _soccer_delays(rng: Generator, ts: Ints, player: Ints, team: int, bursts: bool) -> Floats:
     rows = len(ts)
     delay = np.where(rng.random(rows) < _JITTER_SHARE, rng.exponential(_JITTER_MS, rows), 0)
-    in_burst = _in_burst(rng, ts, player)
+    in_burst = _in_burst(rng, ts, player) & bursts
     delay += np.where(in_burst, rng.exponential(_BURST_DELAY_MS, rows), 0)
     low, high = (ms**-_STRAY_EXPONENT for ms in (_STRAY_MS[0], _STRAY_MS[1][team]))
     strays = rng.uniform(high, low, rows) ** (-1 / _STRAY_EXPONENT)  # a Pareto cut at both ends
