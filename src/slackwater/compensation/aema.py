@@ -1,10 +1,15 @@
 """PECJ's analytical estimator with low overhead: adaptive exponential moving averages (5.1).
 
 The rate of a stream is taken over the time of which all events have arrived: n events until the
-last arrival, less the usual delay. So the window will have N = n W / (a - d) events, and at most
-twice as many as have arrived, as in the authors' program. Sizes are followed from window to window
-by averages whose decay adapts to their errors (Trigg and Leach); the filters of selectivity and
-mean values follow the last window at once, as theirs do.
+last arrival, less the usual delay. So the window will have N = n W / (a - d) events. The program of
+the authors limits that in two ways, and so does this. While the window lasts, N is at most twice n.
+When it is over, a - d says nothing any more (with delays far longer than the window it would be a
+part of the window, whatever is missing), and N is at most 1.1 n. The program decides that it is
+over by the average delay of a key, which begins at 0: for the first event of a key that is an
+eighth of its delay.
+
+Sizes are followed from window to window by averages whose decay adapts to their errors (Trigg and
+Leach); the filters of selectivity and mean values follow the last window at once, as theirs do.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ from slackwater.compensation.parameters import squared_errors
 
 _REMEMBERED = 50.0  # windows
 _MOST = 2.0  # times what there is
+_MOST_AFTER = 1.1  # the same when the window is over
+_FIRST = 1 / 8  # of a delay: the average after the first event
 _NEWEST = 0.2  # weight of the newest error
 
 
@@ -99,5 +106,7 @@ def _sizes(observation: WindowObservation) -> list[float]:
         observation.totals.tolist(), observation.latest, observation.delay, strict=True
     ):
         time = max(float(last - delay), 1e-9)
-        sizes.append(n * min(max(observation.length / time, 1.0), _MOST))
+        is_over = last > observation.length + _FIRST * delay
+        most = _MOST_AFTER if is_over else _MOST
+        sizes.append(n * min(max(observation.length / time, 1.0), most))
     return sizes

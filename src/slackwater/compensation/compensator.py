@@ -10,7 +10,7 @@ import numpy as np
 
 from slackwater.compensation.factory import estimator_for
 from slackwater.compensation.intervals import Intervals
-from slackwater.compensation.observation import Estimate, Estimator, Truth
+from slackwater.compensation.observation import Estimate, Estimator
 from slackwater.compensation.tally import Group, Tally
 from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
@@ -64,7 +64,7 @@ class Compensator:
     def __init__(self, query: AggregateQuery, values: Values, codec: TallyCodec) -> None:
         self._query, self._values, self._codec = query, values, codec
         self._is_count = [how.function == "count" for how in query.select.values()]
-        self._estimator = estimator_for(query, values)
+        self.estimator = estimator_for(query, values)
         self._intervals = [Intervals(query.confidence) for _ in query.select]
         self._intervals_of_zero = [Intervals(query.confidence) for _ in query.select]
         self._early: dict[int, _EarlyReport | None] = {}  # by start
@@ -74,7 +74,7 @@ class Compensator:
     def report_early(self, start: int, tally: Tally) -> list[ResultRow]:
         """Report a window at its deadline; `tally` has what has arrived."""
         rows = []
-        if self._estimator is None:
+        if self.estimator is None:
             self._early[start] = None
             for group, values in zip(tally.groups, tally.values, strict=True):
                 observed = self._values.aggregates(values)
@@ -82,7 +82,7 @@ class Compensator:
                 rows.append(ResultRow(start, group, aggregates, None, exact=False))
             return rows
         observation = tally.observation(self._query.length)
-        estimate = self._estimator.estimate(observation)
+        estimate = self.estimator.estimate(observation)
         arrived, expected = observation.totals.sum(), estimate.sizes.sum()
         completeness = float(arrived / expected) if expected > 0 else None
         bounds: dict[str, list[Bounds]] = {}
@@ -142,8 +142,8 @@ class Compensator:
         """Learn from a complete window; return its exact rows unless early ones are enough."""
         was_reported = start in self._early
         early = self._early.pop(start, None)
-        if early is not None and self._estimator is not None:
-            self._learn(self._estimator, early, tally)
+        if early is not None and self.estimator is not None:
+            self._learn(self.estimator, early, tally)
         if was_reported and self._query.late != "emit":
             return []
         rows = []
@@ -154,7 +154,6 @@ class Compensator:
 
     def _learn(self, estimator: Estimator, early: _EarlyReport, tally: Tally) -> None:
         observation = early.tally.observation(self._query.length)
-        truth = Truth(tally.counts, tally.values.sum(axis=0))
         estimate = early.estimate or estimator.estimate(observation)  # as it would be now
         place = {group: i for i, group in enumerate(tally.groups)}
         for g, group in enumerate(early.tally.groups[:_MOST_GROUPS]):
@@ -166,7 +165,7 @@ class Compensator:
                     continue
                 was_inside = reported is None or reported[0] <= exact <= reported[1]
                 self._intervals_for(a, value).learn(value, error, exact, was_inside)
-        estimator.learn(observation, estimate, truth)
+        estimator.learn(observation, estimate, tally.truth)
 
     # ---- snapshot
 
@@ -174,7 +173,7 @@ class Compensator:
         """Return plain data to continue from."""
         return {
             "kind": [self._query.compensate, self._query.confidence],
-            "estimator": None if self._estimator is None else self._estimator.state(),
+            "estimator": None if self.estimator is None else self.estimator.state(),
             "intervals": [own.state() for own in self._intervals],
             "intervals_of_zero": [own.state() for own in self._intervals_of_zero],
             "early": {
@@ -194,8 +193,8 @@ class Compensator:
     def resume(self, state: dict[str, Any]) -> None:
         """Continue from `state`; another estimator starts to learn from the beginning."""
         if state["kind"] == [self._query.compensate, self._query.confidence]:
-            if self._estimator is not None:
-                self._estimator.resume(state["estimator"])
+            if self.estimator is not None:
+                self.estimator.resume(state["estimator"])
             for name, all_intervals in (
                 ("intervals", self._intervals),
                 ("intervals_of_zero", self._intervals_of_zero),

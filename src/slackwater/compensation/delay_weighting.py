@@ -50,7 +50,8 @@ class DelayWeightingEstimator:
         sizes = whole.sum(axis=1)
         weights = np.stack([_weights(observation.counts, whole, reach) for reach in _REACHES])
         plain = np.stack([contracted(observation.products, w) for w in weights])
-        chance = self._chance(observation, sizes)
+        unit = _by_chance(observation, sizes)
+        chance = unit * self._times
         blended, variance = self._blend(plain, sizes, chance)
         mean, reach = self._best
         values = (blended if mean else plain)[reach]
@@ -62,7 +63,7 @@ class DelayWeightingEstimator:
         )
         if not self._sizes.is_known:
             return Estimate(weights[reach], scale, values, np.full(len(values), np.inf), sizes)
-        notes = (plain, blended, chance)
+        notes = (plain, blended, unit)
         return Estimate(weights[reach], scale, values, spread, sizes, notes)
 
     @property
@@ -73,15 +74,11 @@ class DelayWeightingEstimator:
         mean, reach = np.unravel_index(np.argmin(self._error.value), self._error.value.shape)
         return int(mean), int(reach)
 
-    def _chance(self, observation: WindowObservation, sizes: F64) -> F64:
-        """Return the relative variance of the extrapolated values: [value].
-
-        That of events drawn at random, times the learnt factor by which it is larger.
-        """
-        share = np.clip(observation.totals / np.maximum(sizes, _TINY), 1e-3, 1.0)
-        unit = float(((1.0 - share) / share / np.maximum(sizes, 1.0)).sum())
+    @property
+    def _times(self) -> F64:
+        """By how much squared errors are larger than those of independent results: [value]."""
         known = self._off.weight > 0.0
-        return unit * (self._off.value if known else np.ones(self._off.value.shape))
+        return self._off.value if known else np.ones(self._off.value.shape)
 
     def _blend(self, plain: F64, sizes: F64, chance: F64) -> tuple[F64, F64]:
         """Combine with the mean of all windows; return values and variances: [reach, value]."""
@@ -100,11 +97,11 @@ class DelayWeightingEstimator:
     def learn(self, observation: WindowObservation, estimate: Estimate, truth: Truth) -> None:
         """Learn from a window that is complete."""
         if estimate.notes is not None:
-            plain, blended, chance = estimate.notes
+            plain, blended, unit = estimate.notes
             if truth.values[0] > 0.0:
                 errors = np.abs(np.stack([plain[:, 0], blended[:, 0]]) / truth.values[0] - 1.0)
                 self._error.add(np.minimum(errors, _WORST))
-            self._learn_chance(plain, chance, truth)
+            self._learn_times(plain, unit, truth)
         per_event = truth.values / max(float(truth.counts.sum(axis=1).prod()), 1.0)
         if self._usual.weight > 0.0:
             usual = self._usual.value
@@ -113,12 +110,10 @@ class DelayWeightingEstimator:
         self._usual.add(per_event)
         self._sizes.learn(observation.counts, truth.counts)
 
-    def _learn_chance(self, plain: F64, chance: F64, truth: Truth) -> None:
+    def _learn_times(self, plain: F64, unit: float, truth: Truth) -> None:
         """Learn how much larger errors are than those of independent results."""
         extrapolated = plain[self._best[1]]
-        unit = chance / self._off.value if self._off.weight > 0.0 else chance
-        known = (extrapolated != 0.0) & (unit > 0.0)
-        if known.all():
+        if unit > 0.0 and (extrapolated != 0.0).all():
             off = (truth.values / extrapolated - 1.0) ** 2 / unit
             most = 25.0 * self._off.value if self._off.weight > _FEW else np.inf
             self._off.add(np.minimum(off, np.maximum(most, 1e-6)))
@@ -136,6 +131,12 @@ class DelayWeightingEstimator:
 
 
 _LEARNT = ("_error", "_usual", "_varies", "_off")
+
+
+def _by_chance(observation: WindowObservation, sizes: F64) -> float:
+    """Return the relative variance of extrapolated values if events are drawn at random."""
+    share = np.clip(observation.totals / np.maximum(sizes, _TINY), 1e-3, 1.0)
+    return float(((1.0 - share) / share / np.maximum(sizes, 1.0)).sum())
 
 
 @cache

@@ -86,6 +86,7 @@ class MlpEstimator:
 
     def __init__(self, n_streams: int, cells: int, n_values: int, elbo: bool = False) -> None:
         self._m, self._elbo = n_streams, elbo
+        self._shape = {"streams": n_streams, "cells": cells, "values": n_values}
         n = n_streams + n_values
         self._networks = Networks(n, cells + 2)
         self._sizes = Sizes(n_streams, cells)
@@ -187,10 +188,7 @@ class MlpEstimator:
     def state(self) -> dict[str, Any]:
         """Return plain data to continue from; weights with the recipe they were made by."""
         return {
-            "recipe": {
-                "hidden": _HIDDEN, "rate": _RATE, "batch": _BATCH, "seed": _SEED,
-                "elbo": self._elbo, "steps": self._networks.steps,
-            },
+            "recipe": self.recipe,
             "weights": [w.tolist() for w in self._networks.weights],
             "moments": [[m.tolist() for m in pair] for pair in self._networks.moments],
             "inputs": self._inputs[: min(self._learnt, _KEPT)].tolist(),
@@ -198,6 +196,14 @@ class MlpEstimator:
             "learnt": self._learnt,
             "sizes": self._sizes.state(),
             "usual": self._usual.state(),
+        }
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """How the weights are made."""
+        return self._shape | {
+            "hidden": _HIDDEN, "rate": _RATE, "batch": _BATCH, "seed": _SEED,
+            "elbo": self._elbo, "steps": self._networks.steps,
         }  # fmt: skip
 
     def resume(self, state: dict[str, Any]) -> None:

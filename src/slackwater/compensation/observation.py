@@ -63,7 +63,7 @@ class WindowObservation:
         value, those of the results with their event of the first stream in the cell.
         """
         m, others = len(self.counts), float(self.totals[1:].prod())
-        found = self.products.reshape(*self.products.shape[:2], -1).sum(axis=2)
+        found = self.found
         pairs = self.counts[0] * others
         cells = np.concatenate([self.counts, found])
         cells[m] /= np.maximum(pairs, 1.0)
@@ -73,12 +73,43 @@ class WindowObservation:
         cells[m + 1 :, found[0] == 0.0] = np.nan
         return cells
 
+    @property
+    def parts(self) -> F64:
+        """Each parameter as the part of it in each cell, times the cells: [parameter, cell].
+
+        The mean over the cells is the parameter itself, whatever the cells have in common.
+        """
+        return parts_of(self.counts, self.found)
+
+    @property
+    def found(self) -> F64:
+        """The values by the cell of their event of the first stream: [value, cell]."""
+        shape = self.products.shape
+        return np.asarray(self.products.reshape(*shape[:2], -1).sum(axis=2))
+
+
+def parts_of(counts: F64, found: F64) -> F64:
+    """Return sizes, selectivity and mean values, by the parts of them in each cell.
+
+    >>> counts, found = np.array([[2.0, 0.0], [3.0, 1.0]]), np.array([[3.0, 1.0], [12.0, 8.0]])
+    >>> parts_of(counts, found).mean(axis=1).tolist()  # 2 and 4 events, 4 of 8 pairs, 20 / 4
+    [2.0, 4.0, 0.5, 5.0]
+    """
+    pairs, results = float(counts.sum(axis=1).prod()), float(found[0].sum())
+    parts = np.concatenate([counts, found[:1] / max(pairs, 1.0), found[1:] / max(results, 1.0)])
+    return np.asarray(parts * counts.shape[1])
+
 
 class Truth(NamedTuple):
     """The same window when it is complete."""
 
     counts: F64  # [stream, cell]
-    values: F64  # [value]
+    found: F64  # [value, cell of the first stream]
+
+    @property
+    def values(self) -> F64:
+        """The values of the window: [value]."""
+        return np.asarray(self.found.sum(axis=1))
 
 
 class Estimate(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slackwater.compensation.observation import WindowObservation
+from slackwater.compensation.observation import Truth, WindowObservation
 from slackwater.kernels import products as kernels
 from slackwater.kernels.records import F64, I64
 
@@ -68,6 +68,13 @@ class Tally(NamedTuple):
         m, cells = self.counts.shape
         whole = self.products.sum(axis=0).reshape(-1, *(cells,) * m)
         return WindowObservation(self.counts, whole, self.delay, self.latest, float(length))
+
+    @property
+    def truth(self) -> Truth:
+        """The window as what estimators learn from, all groups together."""
+        cells = self.counts.shape[1]
+        whole = self.products.sum(axis=0)
+        return Truth(self.counts, whole.reshape(len(whole), cells, -1).sum(axis=2))
 
     @property
     def values(self) -> F64:

@@ -130,11 +130,19 @@ def choose(
 
     ``"greedy"`` adds the most profitable basic window as long as there is budget, ``"reverse"``
     leaves out the least profitable one until the cost fits, ``"double-sided"`` takes whichever is
-    expected to need fewer steps (the paper's three), ``"better"`` the better outcome of both, and
-    ``"exhaustive"`` tries every setting.
+    expected to need fewer steps (the paper's three). ``"better"`` is the better outcome of both,
+    after the reverse has spent what it left over, polished by single moves; ``"exhaustive"`` tries
+    every setting.
     """
+    return searched(known, budget, search, metric)[0]
+
+
+def searched(
+    known: HarvestModel, budget: float, search: Search = "better", metric: Metric = "gain per cost"
+) -> tuple[I64, int]:
+    """Return what `choose` does, and how many settings were tried to find it."""
     if search == "exhaustive":
-        return exhaustive(known, budget)
+        return exhaustive(known, budget), int((known.n.prod(axis=1) + 1).prod())
     everything = full(known)
     if search == "double-sided":
         m = len(known.rate)
@@ -144,23 +152,29 @@ def choose(
         return _greedy(known, budget, metric)
     if search == "reverse":
         return _reverse(known, budget, metric)
-    options = [_greedy(known, budget, metric), _reverse(known, budget, metric)]
-    best = max(options, key=lambda counts: output(counts, known))
-    kernels.polish(_METRICS[metric], budget, best, np.zeros_like(best), np.zeros_like(best), known)
-    return best
+    options = [_greedy(known, budget, metric), _refilled(known, budget, metric)]
+    best = max((counts for counts, _ in options), key=lambda counts: output(counts, known))
+    tried = kernels.polish(
+        _METRICS[metric], budget, best, np.zeros_like(best), np.zeros_like(best), known
+    )
+    return best, tried + sum(n for _, n in options)
 
 
-def _greedy(known: HarvestModel, budget: float, metric: Metric) -> I64:
+def _greedy(known: HarvestModel, budget: float, metric: Metric) -> tuple[I64, int]:
     counts = np.zeros_like(known.n)
-    kernels.pick(_METRICS[metric], budget, -1, counts, np.zeros_like(counts), known)
-    return counts
+    tried = kernels.pick(_METRICS[metric], budget, -1, counts, np.zeros_like(counts), known)
+    return counts, tried
 
 
-def _reverse(known: HarvestModel, budget: float, metric: Metric) -> I64:
+def _reverse(known: HarvestModel, budget: float, metric: Metric) -> tuple[I64, int]:
     counts = full(known)
-    kernels.pick_reverse(_METRICS[metric], budget, -1, counts, known)
-    kernels.pick(_METRICS[metric], budget, -1, counts, np.zeros_like(counts), known)  # use the rest
-    return counts
+    return counts, kernels.pick_reverse(_METRICS[metric], budget, -1, counts, known)
+
+
+def _refilled(known: HarvestModel, budget: float, metric: Metric) -> tuple[I64, int]:
+    counts, tried = _reverse(known, budget, metric)
+    more = kernels.pick(_METRICS[metric], budget, -1, counts, np.zeros_like(counts), known)
+    return counts, tried + more
 
 
 def shred_fraction(known: HarvestModel, budget: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,12 @@ from slackwater.query.join import JoinQuery
 from slackwater.query.shedding import Shedding
 from slackwater.query.units import to_units
 
+_MOST_STARTS = 1024  # events of which it is known when the virtual server begins them
 _BASIC_WINDOWS = 20  # of the longest window, unless the length of one is given
 
 # What a snapshot has of it, beside the statistics of the sample.
 SAVED_FIELDS = (
-    "ctl", "number", "keep", "share", "dropped", "thinned", "n_segments", "segment",
+    "ctl", "number", "keep", "share", "dropped", "thinned", "starts", "n_segments", "segment",
 )  # fmt: skip
 
 
@@ -59,7 +61,7 @@ def new_shed(query: JoinQuery, shedding: Shedding, paths: AccessPaths) -> Shed:
     number[fields.BUFFER] = to_units(shedding.buffer, query.unit)
     number[fields.COMPARISON] = 0.0 if shedding.budget is None else second / shedding.budget
     number[fields.FREE_AT] = BEFORE
-    buckets = 4 * (most + int(n[0])) + 8 if ctl[fields.PER_STREAM] else 0
+    counts = shedding.counts_events and not shedding.uses_measured_load
     lookup = np.array([[paths.lookup[i, s] for s in order] for i, order in enumerate(paths.orders)])
     return Shed(
         ctl, number,
@@ -72,11 +74,18 @@ def new_shed(query: JoinQuery, shedding: Shedding, paths: AccessPaths) -> Shed:
         lookup=lookup.astype(np.int64),
         direct=paths.direct,
         dropped=np.zeros(m, np.int64),
+        starts=np.full(_MOST_STARTS if counts else 0, float(BEFORE)),
         thinned=np.zeros(m, np.int64),
         entered=np.zeros((2, m, m)),
         offered=np.zeros((2, m, m)),
         compared=np.zeros((2, m, m)),
         passed=np.zeros((2, m, m, most)),
         joined=np.zeros((m, m, most)),
-        lags=np.zeros((m, buckets)),
+        lags=np.zeros((m, _lag_buckets(lengths, basic) if ctl[fields.PER_STREAM] else 0)),
     )  # fmt: skip
+
+
+def _lag_buckets(lengths: Sequence[int], basic: I64) -> int:
+    """Return how many buckets hold all lags from minus a window to the first stream's window."""
+    widths: list[int] = [fields.lag_width(int(length)) for length in basic]
+    return max((own + lengths[0]) // w + 1 for own, w in zip(lengths, widths, strict=True))

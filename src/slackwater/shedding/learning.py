@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.kernels.records import F64, Shed
-from slackwater.kernels.shed import FIRST, LATER
+from slackwater.kernels.shed import FIRST, LATER, lag_width
 
 _ENOUGH = 500.0  # results in the sample: below this nothing loses weight
 _WEIGHT_OF_PASSED = 4.0  # weight, in results, of events that passed, where results are few
@@ -55,12 +55,24 @@ class Learning:
 
     def matches(self, which: int, i: int, s: int, window: F64) -> float:
         """Return how many of them join; with few observations, those of other steps count too."""
+        if self._per_stream:
+            return self._selectivity(i, s) * self.candidates(which, i, s, window)
         shed = self._shed
         compared, passed = shed.compared[which].sum(), shed.passed[which].sum()
         candidates = self.candidates(which, i, s, window)
         usual = passed / compared if passed > 0.0 else 1.0 / max(candidates, 1.0)
         passed_here = shed.passed[which, i, s].sum() + 0.5
         return float(passed_here / (shed.compared[which, i, s] + 0.5 / usual) * candidates)
+
+    def _selectivity(self, i: int, s: int) -> float:
+        """Return σ of two streams, from either direction, as in the paper (IV-C).
+
+        It is that of pairs: of first steps. With few observations, those of other pairs count too.
+        """
+        passed, compared = self._shed.passed[FIRST], self._shed.compared[FIRST]
+        usual = max(float(passed.sum()), 0.5) / max(float(compared.sum()), 1.0)
+        own = float(passed[i, s].sum() + passed[s, i].sum()) + 0.5
+        return own / (float(compared[i, s] + compared[s, i]) + 0.5 / usual)
 
     def scores(self, i: int, s: int) -> F64:
         """Return the share of results that an event of `i` finds in each basic window of `s`."""
@@ -81,18 +93,22 @@ class Learning:
     ) -> list[list[int]]:
         """Return join orders, few partners first; each stream is `tied` to one before it.
 
-        The present first stream stays unless another one is clearly better.
+        The present first stream stays unless another one is clearly better. The paper's order is
+        that of selectivities.
         """
         return [self._order(i, list(order), tied, window) for i, order in enumerate(current)]
 
     def _order(
         self, i: int, current: list[int], tied: Sequence[set[int]], window: F64
     ) -> list[int]:
-        few = {
-            s: self.matches(FIRST if s in tied[i] else LATER, i, s, window)
-            * (1.0 if place else _CLEARLY)
-            for place, s in enumerate(current)
-        }
+        if self._per_stream:
+            few = {s: self._selectivity(i, s) for s in current}
+        else:
+            few = {
+                s: self.matches(FIRST if s in tied[i] else LATER, i, s, window)
+                * (1.0 if place else _CLEARLY)
+                for place, s in enumerate(current)
+            }
         order: list[int] = []
         bound = {i}
         while len(order) < len(current):
@@ -148,7 +164,7 @@ def lag_scores(i: int, s: int, shed: Shed, lengths: Sequence[int]) -> F64:
         return -np.diff(_frequency(s, -ends, shed, lengths))
     if s == 0:
         return np.diff(_frequency(i, ends, shed, lengths))
-    width = max(1, int(shed.basic[s]) // 4)
+    width = lag_width(int(shed.basic[s]))
     middles = -lengths[s] + (np.arange(shed.lags.shape[1]) + 0.5) * width
     below = _frequency(i, middles[:, None] + ends[None, :], shed, lengths)
     return np.asarray(shed.lags[s] @ np.diff(below, axis=1))
@@ -156,7 +172,7 @@ def lag_scores(i: int, s: int, shed: Shed, lengths: Sequence[int]) -> F64:
 
 def _frequency(s: int, until: F64, shed: Shed, lengths: Sequence[int]) -> F64:
     """Return how many results have a lag of `s` below `until`, even within buckets."""
-    width = max(1, int(shed.basic[s]) // 4)
+    width = lag_width(int(shed.basic[s]))
     edges = -lengths[s] + np.arange(shed.lags.shape[1] + 1) * float(width)
     total = np.concatenate([[0.0], np.cumsum(shed.lags[s])])
     return np.asarray(np.interp(until, edges, total))

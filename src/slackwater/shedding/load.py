@@ -36,6 +36,7 @@ class LoadMonitor:
         m = len(lengths)
         self.since = BEFORE  # start of the current interval
         self._backlog = 0.0  # at its start
+        self._waited = 0  # events that waited then
         self._arrived = np.zeros(m, np.int64)  # events in this interval
         # totals at the start of the interval:
         self._dropped = np.zeros(m, np.int64)  # because the buffer was full
@@ -60,6 +61,11 @@ class LoadMonitor:
         number = self._shed.number
         number[fields.WORK] += work
         number[fields.FREE_AT] = max(number[fields.FREE_AT], float(begin)) + work
+
+    def charge(self, comparisons: float, now: int) -> None:
+        """Charge the virtual server with work of its own."""
+        if comparisons > 0.0:
+            self.add_work(comparisons * float(self._shed.number[fields.COMPARISON]), now)
 
     def backlog(self, now: int) -> float:
         """Return how long the waiting work will take."""
@@ -101,12 +107,26 @@ class LoadMonitor:
         if work <= 0.0 or admitted == 0:
             unlimited = math.inf if backlog <= 0.0 else None
             return Load(pushed, float(admitted), 0.0, unlimited, backlog / span)
-        each = work / admitted
-        consumed = admitted - (backlog - self._backlog) / each
+        consumed, left = self._events(now, work / admitted, admitted)
         possible = None
         if self.comparisons > 0 and full_cost > 0.0:
             possible = self.comparisons / work / full_cost
-        return Load(pushed, consumed, backlog / each, possible, backlog / span)
+        return Load(pushed, consumed, left, possible, backlog / span)
+
+    def _events(self, now: int, each: float, admitted: int) -> tuple[float, float]:
+        """Return the events that left the buffer in this interval, and those that wait in it.
+
+        The virtual server says when it begins an event. Where it does not, or cannot remember all
+        that wait, each event of the interval is taken to need the same time.
+        """
+        starts, backlog = self._shed.starts, self.backlog(now)
+        waiting = int(np.count_nonzero(starts > now))
+        if waiting == len(starts):
+            self._waited = round(backlog / each)
+            return admitted - (backlog - self._backlog) / each, backlog / each
+        consumed = admitted + self._waited - waiting
+        self._waited = waiting
+        return float(consumed), float(waiting)
 
     def record_history(self, now: int) -> None:
         """Remember the arrivals of this interval for as long as windows contain them."""
@@ -136,6 +156,7 @@ class LoadMonitor:
         return {
             "since": self.since,
             "backlog": self._backlog,
+            "waited": self._waited,
             "arrived": self._arrived.tolist(),
             "dropped": self._dropped.tolist(),
             "thinned": self._thinned.tolist(),
@@ -146,6 +167,7 @@ class LoadMonitor:
     def resume(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""
         self.since, self._backlog = state["since"], state["backlog"]
+        self._waited = state["waited"]
         self._arrived[:] = state["arrived"]
         self._dropped, self._thinned = np.array(state["dropped"]), np.array(state["thinned"])
         self._compared = state["compared"]

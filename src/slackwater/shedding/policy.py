@@ -69,6 +69,10 @@ class Policy:
         """Leave out what exceeds the fraction `z` of the whole join's work."""
         return Expectation()
 
+    def take_cost(self) -> float:
+        """Return the comparisons that decisions since the last call are charged as."""
+        return 0.0
+
     def state(self) -> dict[str, Any]:
         """Return plain data to continue from."""
         return {}
@@ -129,6 +133,7 @@ class HarvestPolicy(Policy):
         self._parts = parts
         self._counts = np.zeros_like(parts.shed.n_segments)  # basic windows that are searched
         self.bias = 1.0
+        self._tried = 0  # settings, since they were charged
 
     def new_throttle(self, may_wait: float) -> Throttle:
         """Return the throttle, open; `may_wait`: backlog that is kept in quiet times, by Δ."""
@@ -176,7 +181,10 @@ class HarvestPolicy(Policy):
         """Return the setting for z, the share of events it is for, and of the results it makes."""
         known = situation.known
         budget, shares = z * situation.full_cost, np.ones(len(known.rate))
-        counts = harvest_search.choose(known, budget, self._shedding.search, self._shedding.metric)
+        counts, tried = harvest_search.searched(
+            known, budget, self._shedding.search, self._shedding.metric
+        )
+        self._tried += tried
         if self._shedding.search == "better":
             counts, shares = harvest_search.with_shares(counts, known, budget)
         made = harvest_search.output(counts, known, shares)
@@ -193,6 +201,11 @@ class HarvestPolicy(Policy):
             else:
                 low = middle
         return high
+
+    def take_cost(self) -> float:
+        """Return the comparisons that decisions since the last call are charged as."""
+        tried, self._tried = self._tried, 0
+        return tried * self._shedding.setting_cost
 
     def state(self) -> dict[str, Any]:
         """Return plain data to continue from."""

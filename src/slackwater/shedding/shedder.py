@@ -168,6 +168,8 @@ class Shedder:
             if self._has_to_decide(now, span):
                 self._decide(now, span, wanted)
         self.load.next_interval(now)
+        # the server is busy with the decision before it is with events
+        self.load.charge(self._policy.take_cost(), now)
         self._update_short_cut(now)
 
     def _has_to_decide(self, now: int, span: int) -> bool:
@@ -180,12 +182,16 @@ class Shedder:
 
     def _decide(self, now: int, span: int, wanted: float | None) -> None:
         policy = self._policy
-        window = self.load.window_sizes(admitted=not policy.plans_with_dropped_events)
-        rate = self.load.rate(span)
+        rate, admitted = self.load.rate(span), self.load.window_sizes(admitted=True)
+        if not policy.plans_with_dropped_events:
+            known = self._costs.model(rate, admitted)
+            policy.learn_bias(self.load.comparisons, span, self.throttle.z, known)
+        # Windows that lack dropped events are cheap to search. Where the buffer is full before the
+        # throttle can react, the join would go on dropping events instead of skipping work.
+        is_slow = self.every > self._buffer
+        window = self.load.window_sizes(admitted=not (policy.plans_with_dropped_events or is_slow))
+        self._orders.adapt(self.learning, window)
         known = self._costs.model(rate, window)
-        policy.learn_bias(self.load.comparisons, span, self.throttle.z, known)
-        if self._orders.adapt(self.learning, window):
-            known = self._costs.model(rate, window)
         self.full_cost = harvest_search.cost(harvest_search.full(known), known)
         if self.shedding.fixed_fraction is None:
             load = self.load.load(now, span, policy.bias * self.full_cost)
