@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -124,11 +125,24 @@ def test_a_job_goes_on_with_another_goal_but_not_with_another_query(spark, folde
     assert pq.read_table(sorted((folder / "out").glob("*.parquet"))).num_rows == before
 
 
-@pytest.mark.full
-def test_a_sink_that_is_not_there_is_a_bad_request(spark, folder):
-    result = run(folder, sink="nowhere")
+@pytest.mark.parametrize("options", [(), ("--check",)])
+@pytest.mark.parametrize("sink", ["delta", "kafka"])
+def test_a_sink_that_is_not_there_is_a_bad_request(spark, folder, options, sink):
+    result = run(folder, *options, sink=sink)
     assert result.exit_code == 2
-    assert "[sink] [DATA_SOURCE_NOT_FOUND]" in result.stderr
+    assert "[sink] " in result.stderr and "DATA_SOURCE_NOT_" in result.stderr
+    assert names(folder) <= {"a", "b", "control"}
+
+
+def test_a_check_finds_files_that_spark_cannot_read(spark, folder):
+    for file in (folder / "a").glob("*.parquet"):
+        table = pq.read_table(file)
+        times = table["ts"].cast(pa.timestamp("ns", "UTC"))
+        pq.write_table(table.set_column(table.column_names.index("v"), "v", times), file)
+    result = run(folder, "--check", schema="ts long, k long, v timestamp, arrival long")
+    assert result.exit_code == 2
+    assert "[[stream]] a: " in result.stderr and "actual Parquet type INT64" in result.stderr
+    assert names(folder) == {"a", "b"}
 
 
 @pytest.mark.full
@@ -170,22 +184,20 @@ def test_ctrl_c_stops_a_query_that_has_no_end(spark, folder, number):
 
 
 @pytest.mark.full
-def test_the_demo_compares_with_the_truth_and_with_sparks_own_join(spark, tmp_path):
+def test_the_demo_runs_both_joins_beside_sparks_own(spark, tmp_path):
     keep = tmp_path / "kept"
-    arguments = ["demo", "--seconds", "3", "--seed", "7", "--keep", str(keep), "--json"]
+    arguments = ["demo", "--seconds", "44", "--seed", "7", "--keep", str(keep), "--json"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     sheet = json.loads(result.stdout)
     assert (sheet["command"], sheet["seed"]) == ("demo", 7)
     values = {line["name"]: line["value"] for line in sheet["lines"]}
-    assert values["Slackwater: rows in"] == values["Spark: rows in"] == 60_000
-    in_time, late = (values[f"Slackwater: results {n}"] for n in ("in time", "late, and marked"))
-    assert in_time + late == values["Slackwater: results"] <= values["true results"]
-    assert values["Slackwater: recall in time"] < values["Slackwater: recall"] <= 1
-    assert values["Slackwater: target"] == 0.95
-    assert values["Spark: average K"] == 1_000
-    assert 0 < values["Spark: recall"] <= 1
-    assert len(list((keep / "quotes").glob("*.parquet"))) == 2
+    assert values["Slackwater: rows in"] == values["Spark: rows in"] > 300_000
+    assert values["Spark: pairs found"] <= values["Slackwater: pairs found"] <= 1
+    assert values["Slackwater: pairs found"] > 0.999
+    assert values["Slackwater: wrong, rough"] < 0.1 < values["Spark: wrong, rough"]
+    assert values["Slackwater: wait, calm"] < values["Slackwater: wait, rough"]
+    assert len(list((keep / "alone" / "orders").glob("*.parquet"))) == 44
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 2
     assert "the streams need a directory that is new or empty" in again.stderr

@@ -34,6 +34,8 @@ def test_streams_are_named(batch):
     inputs = {"a": batch, "b": batch, "c": batch}
     refused(query, inputs, sw.DataError, "there is no stream c; streams are a, b")
     refused(query, {"a": batch, "b": [1]}, sw.DataError, "'b' must be a Spark DataFrame, got list")
+    frames = {"a": batch.toPandas(), "c": batch}
+    refused(query, frames, sw.DataError, "(?s)no stream c.*no DataFrame for stream b.*got pandas.D")
     with pytest.raises(sw.QueryError, match="all streams but one, got a, b"):
         query.with_(a=batch, b=batch)
 

@@ -17,6 +17,12 @@ pytestmark = pytest.mark.skipif(
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "cluster": ["batch 0: 1,000 rows,", "batch 1: 2,000 rows,"],
+    "corrections": ["batch 3:", "rows were taken back", "2,000 rows; 0 differ from the exact join"],
+    "three_streams_outer": [
+        "order 1: paid 5000, shipped None",
+        "order 2: paid 12000, shipped 30000",
+        "order 5: paid None, shipped 40000",
+    ],
     "change_the_slack": ["1,200 rows: K  100 ms", "4,800 rows: K 3000 ms", "% found"],
     "quotes_and_trades": ["09:30:04 ACME 10.1 -> 10.0  (late)", "rejected from quotes: null key"],
     "similar_news": ["18,000 articles, 500 stories", "by mistake: 0", "lost because of late"],

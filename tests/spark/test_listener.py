@@ -12,7 +12,7 @@ import slackwater as sw
 from patience import PATIENCE_S
 from slackwater.engine.replay_lines import lines
 from slackwater.metrics.progress import is_balanced, query_dict
-from slackwater.spark import MetricsLog, session
+from slackwater.spark import MetricsLog, latest_metrics, session
 from slackwater.spark.listener import Lines, plain, with_merged_charts
 from spark.streams import in_parts, pair, pair_query, sources, write
 
@@ -105,6 +105,7 @@ def test_a_query_logs_each_micro_batch_and_how_it_ended(spark, tmp_path):
         (str(query.id), str(query.runId), "pairs")
     }
     batches = found[1:-1]
+    assert latest_metrics(query) == batches[-1]["metrics"]
     assert [line["batch"] for line in batches] == [0, 1, 2]
     assert [line["rows"] for line in batches] == [600, 600, 0]
     assert all(line["balanced"] and line["duration_ms"] > 0 for line in batches)

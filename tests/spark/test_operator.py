@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -17,16 +18,18 @@ from helpers import engine_query, engine_run, tables
 from property.strategies import cases, tried
 from slackwater.engine.checks import REASONS
 from slackwater.errors import SnapshotError
-from slackwater.spark.blobs import METRICS, RESULTS, from_ipc
+from slackwater.events.batch import Checked
+from slackwater.spark.blobs import METRICS, RESULTS, from_ipc, to_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.metrics import place_of
 from slackwater.spark.order import in_order
 from slackwater.spark.pack import Pack, PackCommands
 from slackwater.spark.partitioning import Partitioning
-from slackwater.spark.parts import Part
+from slackwater.spark.parts import PackedRows, Part, clock_bytes
 from slackwater.spark.processor import ShardProcessor
 from slackwater.spark.shard import Shard
 from slackwater.spark.shard_cache import ShardCache
+from slackwater.stats.arriving import NO_DELAYS, last_delays
 from spark.streams import in_parts, pair, pair_query, replayed, rows_of
 
 
@@ -317,6 +320,20 @@ def test_rows_are_checked_once_and_carry_their_times_and_reasons():
     assert [REASONS[r] for r in part.rows.checked.reason] == ["", "bad time", "null key"]
     ordered = in_order(job, [part], [0, 0], 0)
     assert ordered.batch.checked[0].reason.tolist() == part.rows.checked.reason.tolist()
+
+
+def test_a_clock_is_read_as_it_was_written():
+    checked = Checked(np.array([33]), np.zeros(1, np.uint8))
+    data = to_ipc(PackedRows(pa.table({"ts": [33]}), checked).with_own_columns())
+    arrival, time = np.array([3, 5]), np.array([10, 33])
+    delays = last_delays(np.array([5, 19, 12, 33, 31]), length=10)
+    for steps, known in (((arrival, time), delays), ((arrival, time), NO_DELAYS), ((), NO_DELAYS)):
+        part = Part.read(1, clock_bytes(*steps, delays=known), data)
+        expected = steps or (np.empty(0), np.empty(0))
+        assert part.clock_arrival.tolist() == expected[0].tolist()
+        assert part.clock_time.tolist() == expected[1].tolist()
+        assert part.delays.block == known.block
+        assert part.delays.counts.tolist() == known.counts.tolist()
 
 
 def test_replayed_helper_agrees_with_the_cluster():

@@ -12,6 +12,9 @@ from pyspark.sql import types as t
 import profiles
 import slackwater as sw
 from marks import full_but
+from slackwater.jobs.recordings import arrow_types
+from slackwater.jobs.spark_text import read_csv
+from text_rows import LINES, SCHEMA
 
 WHEN = dt.datetime(2024, 2, 29, 12, 30, 15, 123456)
 BIG = 2**53 + 1  # pandas would make it 2**53 beside a null
@@ -74,8 +77,8 @@ def columns(draw):
 
 
 QUERY = sw.join(
-    sw.Stream("a", ts="ts", window=10),
-    sw.Stream("b", ts="ts", window=10),
+    sw.Stream("a", ts="ts", window="10 ms"),
+    sw.Stream("b", ts="ts", window="10 ms"),
     on="id",
     goal=sw.NoSlack(),
 )
@@ -139,3 +142,11 @@ def test_a_type_that_spark_cannot_hand_over_is_named(spark):
     frame = spark.sql("select 1 id, 2 ts, interval '1' month gap")
     with pytest.raises(sw.DataError, match="stream 'a': .* column 'gap' of type interval month"):
         QUERY.stream({"a": frame, "b": frame})
+
+
+def test_recordings_of_csv_are_read_as_spark_reads_them(spark, tmp_path):
+    (tmp_path / "0.csv").write_text("".join(f"{line}\n" for line in LINES))
+    there = spark.read.schema(SCHEMA).csv(str(tmp_path)).toArrow()
+    here = read_csv(tmp_path / "0.csv", arrow_types(SCHEMA), {})
+    for name in here.column_names:
+        assert list(map(str, here[name].to_pylist())) == list(map(str, there[name].to_pylist()))

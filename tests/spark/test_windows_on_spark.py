@@ -1,7 +1,10 @@
 """Windows of one stream on Spark: the same aggregates as embedded, over shards and restarts."""
 
+import json
 from collections import Counter
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -107,6 +110,20 @@ def test_numbers_that_are_no_times_have_no_future(spark):
     data = table(300)
     far = data.set_column(0, "ts", pc.add(data.column("ts"), 10**17))
     assert query.stream(as_frame(spark, far), arrival="arrival").count() > 0
+
+
+def test_a_number_far_ahead_of_all_others_is_rejected_with_its_row(spark):
+    query = sw.window(
+        sw.Stream("orders", order_by="id"), window=sw.Tuples(10), select={"n": sw.count()}
+    )
+    ids = np.arange(300)
+    ids[200] = 10**9
+    frame = spark.createDataFrame(pa.table({"id": ids, "at": np.arange(300)}).to_pandas())
+    tagged = query.stream(frame, arrival="at", rejects=True)
+    [row] = sw.rejects(tagged).collect()
+    assert row.reason == "too far in the future"
+    assert json.loads(row.row)["id"] == 10**9
+    assert sw.results(tagged).count() == 299
 
 
 def test_windows_without_groups_are_in_one_place(spark):

@@ -26,26 +26,40 @@ def frames_of(query: AnyQuery, inputs: Mapping[str, Any]) -> list[DataFrame]:
     names = ", ".join(query.names)
     inputs = by_stream(query.streams, inputs)
     unknown = sorted(set(inputs) - set(query.names))
-    if unknown:
-        msg = f"there is no stream {', '.join(unknown)}; streams are {names}"
-        raise DataError(msg)
     missing = [name for name in query.names if name not in inputs]
+    problems = []
+    if unknown:
+        problems.append(f"there is no stream {', '.join(unknown)}; streams are {names}")
     if missing:
-        msg = f"there is no DataFrame for stream {', '.join(missing)}; streams are {names}"
-        raise DataError(msg)
-    for name in query.names:
-        if not isinstance(inputs[name], DataFrame):
-            got = type(inputs[name]).__name__
-            msg = f"stream {name!r} must be a Spark DataFrame, got {got}"
-            raise DataError(msg)
-        reserved = [c for c in inputs[name].columns if c.lower().startswith(RESERVED)]
-        if reserved:
-            msg = (
-                f"stream {name!r} has a column {reserved[0]}, but names that begin with "
-                f"{RESERVED} are those of Slackwater's own columns; rename it"
-            )
-            raise DataError(msg)
+        listed = ", ".join(missing)
+        problems.append(f"there is no DataFrame for stream {listed}; streams are {names}")
+    problems += [
+        problem
+        for name in query.names
+        if name in inputs and (problem := _problem_of(name, inputs[name]))
+    ]
+    if problems:
+        raise DataError("\n".join(problems))
     return [inputs[name] for name in query.names]
+
+
+def _problem_of(name: str, frame: Any) -> str | None:
+    if not isinstance(frame, DataFrame):
+        kind = type(frame)
+        library = kind.__module__.partition(".")[0].removesuffix("builtins")
+        got = f"{library}.{kind.__name__}".lstrip(".")
+        return (
+            f"stream {name!r} must be a Spark DataFrame, got {got}; query.replay takes "
+            "pandas, Polars and Arrow tables without Spark, and spark.createDataFrame makes a "
+            "DataFrame of one"
+        )
+    reserved = [column for column in frame.columns if column.lower().startswith(RESERVED)]
+    if reserved:
+        return (
+            f"stream {name!r} has a column {reserved[0]}, but names that begin with "
+            f"{RESERVED} are those of Slackwater's own columns; rename it"
+        )
+    return None
 
 
 def are_streaming(query: AnyQuery, frames: Sequence[DataFrame]) -> bool:

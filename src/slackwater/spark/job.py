@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -14,8 +15,11 @@ from slackwater.events.batch import flat, time_in_units
 from slackwater.kernels.records import I64
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.fingerprint import MAY_CHANGE, fingerprint
+from slackwater.query.goals import Recall
+from slackwater.query.units import to_units
 from slackwater.spark.blobs import PIECE
 from slackwater.spark.partitioning import Partitioning, partition_of, shard_keys
+from slackwater.stats.arriving import block_length
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Job:
     max_future_skew: int | None  # in units
     flush_at_end: bool = False  # of a stream
     rejects: bool = False
+    has_common_slack: bool = False  # all shards have one K
+    shared: str | None = None  # the folder in which shards leave their reports
     keep: bool = True  # engines alive between micro-batches
     piece_bytes: int = PIECE  # of results, before they are handed on
 
@@ -48,6 +54,14 @@ class Job:
     def key_types(self) -> list[pa.DataType]:
         """The types in which keys are hashed."""
         return self.partitioning.key_types(self.schemas)
+
+    @cached_property
+    def delay_block(self) -> int | None:
+        """The blocks of event time in which shards with one K look for growing delays, in units."""
+        goal = self.query.goal
+        if not self.has_common_slack or not isinstance(goal, Recall):
+            return None
+        return block_length(to_units(goal.over, self.query.unit))
 
     @property
     def schema_of(self) -> dict[str, pa.Schema]:
@@ -74,18 +88,15 @@ class Job:
         free = {
             f.name: getattr(self.query, f.name) for f in fields(self.query) if f.name in MAY_CHANGE
         }
-        return repr((self.fingerprint, free, self.idle_after, self.max_future_skew))
+        own = self.idle_after, self.max_future_skew, self.has_common_slack, self.shared
+        return repr((self.fingerprint, free, *own))
 
     # ---- for the pack stage: arrivals, and times that lie in the future
 
     @property
     def compares_with_arrival(self) -> bool:
         """Whether event times are compared with the arrival: both are timestamps then."""
-        return self.arrival is not None and all(
-            pa.types.is_timestamp(schema.field(name).type)
-            for schema, stream in zip(self.schemas, self.query.streams, strict=True)
-            for name in (self.arrival, stream.ts)
-        )
+        return has_comparable_arrival(self.query, self.schemas, self.arrival)
 
     @property
     def needs_now(self) -> bool:
@@ -113,3 +124,14 @@ class Job:
             )
             raise DataError(msg)
         return values
+
+
+def has_comparable_arrival(
+    query: AnyQuery, schemas: Sequence[pa.Schema], arrival: str | None
+) -> bool:
+    """Whether arrivals and event times are timestamps, so that one can be ahead of the other."""
+    return arrival is not None and all(
+        pa.types.is_timestamp(schema.field(name).type)
+        for schema, stream in zip(schemas, query.streams, strict=True)
+        for name in (arrival, stream.ts)
+    )

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         QueryTerminatedEvent,
         StreamingQueryProgress,
     )
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 class Lines(StreamingQueryListener):
@@ -182,6 +183,36 @@ class MetricsLog(Lines):
         text = json.dumps(line, ensure_ascii=False, default=str)
         with self.path.open("a", encoding="utf-8") as log:
             log.write(text + "\n")
+
+
+def latest_metrics(query: StreamingQuery) -> dict[str, Any] | None:
+    """Return the metrics of the last micro-batch that had any work.
+
+    A micro-batch without data, such as the last one of a run, has none: in ``lastProgress`` they
+    are all null.
+
+    Parameters
+    ----------
+    query
+        A query that was started; it may have ended.
+
+    Returns
+    -------
+    dict or None
+        Plain data under the names of docs/metrics.md; None before the first micro-batch.
+
+    Examples
+    --------
+    >>> query = matches.writeStream.format("memory").queryName("m").start()  # doctest: +SKIP
+    >>> latest_metrics(query)["recall"]  # doctest: +SKIP
+    0.97
+    """
+    for progress in reversed(query.recentProgress):
+        row = progress.observedMetrics.get(NAME)
+        metrics = None if row is None else plain(row)
+        if metrics is not None and metrics[SHARDS.name] is not None:
+            return with_merged_charts(metrics)
+    return None
 
 
 def plain(row: Row | Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from slackwater.metrics.progress import (
     REASON_KEYS,
     query_values,
     recall_target,
+    right_target,
     stream_values,
 )
 from slackwater.metrics.schema import Each, Metric, Share
@@ -91,6 +92,7 @@ def _surroundings(shard: Shard, metrics: Metrics, restored: bool, refused: int) 
     streams = enumerate(metrics.streams.values())
     return Surroundings(
         target=recall_target(shard.engine.query.goal),
+        right_target=right_target(shard.engine.query),
         copies=sum(stream.arrivals for s, stream in streams if not shard.counts(s)),
         state_bytes=shard.notes.state_bytes,
         restored=int(restored),
@@ -140,7 +142,11 @@ def _of_query(metric: Metric, own: Mapping[str, Column], job: Job) -> Column:
         return F.array(*(_in_shard(metric, metric.fold.name, shard) for shard in shards))
     if isinstance(metric.fold, Share):
         total = reduce(add, [own[name] for name in metric.fold.of])
-        return F.when(F.lit(job.query.has_recall) & (total > 0), own[metric.fold.part] / total)
+        part = own[metric.fold.part]
+        if metric.fold.less is not None:
+            part = F.greatest(F.lit(0), part - own[metric.fold.less])
+        is_known = job.query.has_recall or not metric.fold.needs_recall
+        return F.when(F.lit(is_known) & (total > 0), part / total)
     return _decoded(metric, own[metric.name])
 
 
@@ -166,6 +172,7 @@ def _folded(metric: Metric, name: str, stream: int | None = None) -> Column:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     folds = {"sum": F.sum, "norm": F.sum, "max": F.max, "known": F.max, "min": F.min}
+    folds["least"] = F.min  # what is not known is smaller than any number
     assert isinstance(metric.fold, str)
     return folds[metric.fold](F.col("numbers")[place_of(name, stream)])
 
@@ -177,7 +184,9 @@ def _decoded(metric: Metric, number: Column) -> Column:
         return F.element_at(F.array(*map(F.lit, STATES)), number.cast("int") + 1)
     value = F.sqrt(number) if metric.fold == "norm" else number
     value = value / _ONE if metric.unit == "share" else value
-    return F.when(number > F.lit(_UNKNOWN), value) if metric.fold == "known" else value
+    if metric.fold not in ("known", "least"):
+        return value
+    return F.when(number > F.lit(_UNKNOWN), value)
 
 
 def _in_shard(metric: Metric, name: str, shard: int) -> Column:

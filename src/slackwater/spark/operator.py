@@ -16,7 +16,8 @@ from pyspark.taskcontext import TaskContext
 
 from slackwater.engine.commands import Command
 from slackwater.engine.output import Output
-from slackwater.errors import DataError, SnapshotError
+from slackwater.engine.shard_report import Reports
+from slackwater.errors import DataError, SnapshotError, SparkError
 from slackwater.spark.blobs import (
     CONTROL,
     METRICS,
@@ -34,7 +35,9 @@ from slackwater.spark.metrics import chart_bytes, numbers
 from slackwater.spark.parts import Part
 from slackwater.spark.shard import Pieces, Rejects, Shard
 from slackwater.spark.shard_cache import ShardCache, Taken, process_cache
-from slackwater.spark.worker import settle
+from slackwater.spark.shared_folder import SharedFolder
+from slackwater.spark.task import task
+from slackwater.spark.worker import brief_errors, settle
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
@@ -67,20 +70,39 @@ class Operator:
         self, key: Any, frames: Iterator[pd.DataFrame], timers: TimerValues
     ) -> Iterator[pd.DataFrame]:
         """A micro-batch."""
-        number = self._job.shard_keys.index(int(key[0]))
-        self._check_partition(number)
-        shard, restored = self._shard(number)
-        parts, commands, refused = read(self._job, _rows(frames))
-        latest = yield from _encoded(self._job, shard.feed(parts, commands), blob_frame)
-        yield self._save(shard, latest, restored, commands, refused)
-        if self._job.flush_at_end:
-            self._set_timer(timers)
+        with brief_errors():
+            number = self._job.shard_keys.index(int(key[0]))
+            self._check_partition(number)
+            shard, restored = self._shard(number)
+            parts, commands, refused = read(self._job, _rows(frames))
+            shared = self._shared(shard)
+            reports = Reports() if shared is None else shared.reports_for(shard)
+            fed = shard.feed(parts, commands, reports=reports)
+            latest = yield from _encoded(self._job, fed, blob_frame)
+            shard.notes.last_report = None if shared is None else shared.report_of(shard)
+            yield self._save(shard, latest, restored, commands, refused)
+            if self._job.flush_at_end:
+                self._set_timer(timers)
 
     def end(self, key: Any) -> Iterator[pd.DataFrame]:
         """All sources are quiet: the end of the input."""
         shard, restored = self._shard(self._job.shard_keys.index(int(key[0])))
         latest = yield from _encoded(self._job, shard.flush(), blob_frame)
         yield self._save(shard, latest, restored, [], 0)
+
+    def _shared(self, shard: Shard) -> SharedFolder | None:
+        """Where shards leave reports for each other; None: they need none."""
+        common, now = shard.engine.common_slack, task()
+        if common is None or not common.needs_reports or now is None:
+            return None
+        assert self._job.shared is not None
+        if not now.query:  # all queries and micro-batches would write to the same files
+            msg = (
+                "Spark does not tell this task its query and micro-batch, so the shards cannot "
+                "have one K; slack_scope='shard' goes without"
+            )
+            raise SparkError(msg)
+        return SharedFolder(self._job.shared, now)
 
     # ---- state
 

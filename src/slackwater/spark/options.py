@@ -30,6 +30,7 @@ class Options:
     idle_after: Duration | None = None
     max_future_skew: Duration | None = "1 hour"
     rejects: bool = False
+    shared: str | None = None  # a folder that all executors can write to
     keep: bool = True  # engines stay alive between micro-batches; only benches switch it off
 
 

@@ -15,13 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.checks import BAD_TIME
+from slackwater.engine.common_slack import Clocks
 from slackwater.events.batch import Batch, Checked
 from slackwater.events.hashing import hash_rows
 from slackwater.kernels import hashing as kernels
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.job import Job
 from slackwater.spark.parts import PackedRows, Part
+from slackwater.stats.arriving import NO_COUNTS, counts_at_the_end
 
+_NOTHING = np.empty(0, np.int64)
 _SHORT = 64  # runs of ties up to this are sorted by insertion
 
 
@@ -95,6 +98,30 @@ def _break_ties(table: pa.Table, order: I64, same: np.ndarray) -> I64:
     return order
 
 
+def clocks_of(job: Job, parts: Sequence[Part], last: int) -> Clocks:
+    """The clocks of all streams in a micro-batch, which all shards know alike."""
+    streams, arrivals, times, largest, delays = [], [], [], 0, NO_COUNTS
+    for s in range(len(job.schemas)):
+        own = [part for part in parts if part.stream == s]
+        arrival = np.concatenate([_NOTHING, *(part.clock_arrival for part in own)])
+        time = np.concatenate([_NOTHING, *(part.clock_time for part in own)])
+        arrival, time = np.maximum(arrival, last)[time != BEFORE], time[time != BEFORE]
+        order = np.lexsort((time, arrival))
+        arrival, time = arrival[order], time[order]
+        delay = np.maximum.accumulate(time) - time
+        rises = np.diff(np.maximum.accumulate(time), prepend=BEFORE) > 0
+        largest = max(largest, int(delay.max(initial=0)))
+        streams.append(np.full(np.count_nonzero(rises), s, np.uint8))
+        arrivals.append(arrival[rises])
+        times.append(time[rises])
+        delays = delays + counts_at_the_end(part.delays for part in own)
+    stream, when, time = map(np.concatenate, (streams, arrivals, times))
+    in_turn = np.lexsort((time, stream, when))
+    if job.arrival is None:  # one instant: its rows are sorted by time
+        in_turn = np.lexsort((stream, time))
+    return Clocks(stream[in_turn], time[in_turn], largest, delays)
+
+
 # ---- merging the streams
 
 
@@ -131,12 +158,11 @@ def _by_arrival(
 
 def _ticks(job: Job, parts: Sequence[Part], stream: int, local: int, last: int) -> tuple[I64, I64]:
     """The clock of a stream: arrivals at which its local time rose, and to what."""
-    nothing = np.empty(0, np.int64)
     if job.partitioning.shards == 1 or job.partitioning.is_copied(stream):
-        return nothing, nothing  # this shard sees every row itself
+        return _NOTHING, _NOTHING  # this shard sees every row itself
     own = [part for part in parts if part.stream == stream]
-    arrival = np.maximum(np.concatenate([nothing, *(part.clock_arrival for part in own)]), last)
-    time = np.concatenate([nothing, *(part.clock_time for part in own)])
+    arrival = np.maximum(np.concatenate([_NOTHING, *(part.clock_arrival for part in own)]), last)
+    time = np.concatenate([_NOTHING, *(part.clock_time for part in own)])
     order = np.lexsort((time, arrival))
     arrival, time = arrival[order], time[order]
     if job.query.shares_delays:  # then earlier and equal times matter too

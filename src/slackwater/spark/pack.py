@@ -20,13 +20,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slackwater.engine.checks import Checks
+from slackwater.engine.checks import Checks, is_accepted
 from slackwater.events.batch import Checked
 from slackwater.kernels.records import BEFORE, I64
 from slackwater.spark.blobs import BATCH_CLOCK, CONTROL, PARTS, PIECE, cut, to_ipc
 from slackwater.spark.job import Job
 from slackwater.spark.parts import NOW, PackedRows, clock_bytes
+from slackwater.spark.task import task
 from slackwater.spark.worker import settle
+from slackwater.stats.arriving import NO_DELAYS, last_delays
 
 _PER_MS = {"ms": 1, "us": 1000}
 
@@ -79,7 +81,7 @@ class Pack:
     def _clock(self, checked: Checked, arrival: I64 | None) -> bytes:
         """When the local time of the stream rose, as far as these rows show it."""
         job = self.job
-        ts = np.where(checked.reason == 0, checked.ts, BEFORE)  # rejects move no clock
+        ts = np.where(is_accepted(checked.reason), checked.ts, BEFORE)  # rejects move no clock
         if arrival is None or job.partitioning.shards == 1:  # one shard has all rows anyway
             return clock_bytes(*_end(arrival, ts))
         order = np.lexsort((ts, arrival))
@@ -88,7 +90,15 @@ class Pack:
             steps = _extremes(arrival[good], ts[good])
         else:
             steps = _staircase(arrival[order], ts[order], _PER_MS[job.query.unit])
-        return clock_bytes(*map(np.concatenate, zip(steps, _end(arrival, ts), strict=True)))
+        known, delays = [steps], NO_DELAYS
+        if job.has_common_slack:
+            good = order[ts[order] != BEFORE]
+            known.append(_most_behind(arrival[good], ts[good]))
+            if job.delay_block is not None:
+                delays = last_delays(ts[good], job.delay_block)
+        known.append(_end(arrival, ts))
+        arrivals, times = map(np.concatenate, zip(*known, strict=True))
+        return clock_bytes(arrivals, times, delays)
 
     def _split(self, rows: PackedRows) -> Iterator[tuple[int, pa.Table]]:
         partitioning, table = self.job.partitioning, rows.with_own_columns()
@@ -109,6 +119,14 @@ def _staircase(arrival: I64, ts: I64, per_ms: int) -> tuple[I64, I64]:
     largest = np.maximum.accumulate(ts // per_ms)
     rose = np.ones(len(largest), bool)
     rose[1:] = largest[1:] > largest[:-1]
+    return arrival[rose], ts[rose]
+
+
+def _most_behind(arrival: I64, ts: I64) -> tuple[I64, I64]:
+    """Rows with the largest delay so far, from which K follows at the start."""
+    so_far = np.maximum.accumulate(np.maximum.accumulate(ts) - ts)
+    rose = np.zeros(len(ts), bool)
+    rose[1:] = so_far[1:] > so_far[:-1]
     return arrival[rose], ts[rose]
 
 
@@ -152,14 +170,7 @@ def _row(job: Job, values: tuple[Any, ...]) -> pa.RecordBatch:
     columns = [pa.array([value], kind) for value, kind in zip(values, PARTS.types, strict=True)]
     if not job.flush_at_end:
         return pa.RecordBatch.from_arrays(columns, schema=PARTS)
-    second = pa.array([_batch_number() + 1], pa.timestamp("s", "UTC"))
+    now = task()
+    second = pa.array([1 if now is None else now.batch + 1], pa.timestamp("s", "UTC"))
     columns.append(second.cast(pa.timestamp("us", "UTC")))
     return pa.RecordBatch.from_arrays(columns, [*PARTS.names, BATCH_CLOCK])
-
-
-def _batch_number() -> int:
-    """The number of the micro-batch that this task works for."""
-    from pyspark.taskcontext import TaskContext  # noqa: PLC0415  only where Spark runs anyway
-
-    context = TaskContext.get()
-    return int(context.getLocalProperty("streaming.sql.batchId") or 0) if context else 0

@@ -2,7 +2,7 @@
 
 Streams that share a key are split by it. The others are copied to every shard. Without any equality
 the first stream is split by its rows and the others are copied ("fragment and replicate"), so the
-fastest stream should come first.
+fastest stream should come first; of an outer join it is the stream whose rows are kept.
 
 >>> from slackwater.query.join import join
 >>> from slackwater.query.stream import Stream
@@ -13,6 +13,8 @@ fastest stream should come first.
 4 shards: a, b by x; c copied to each
 >>> print(Partitioning.of(join(a, b, where="a.p < b.p"), shards=2))
 2 shards: a by row; b copied to each
+>>> print(Partitioning.of(join(a, b, where="a.p < b.p", how="right"), shards=2))
+2 shards: b by row; a copied to each
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Partitioning:
             return cls(1, query.names, ((),) * len(streams))
         key = max(query.keys, key=lambda key: (len(key.streams), -key.streams[0]))
         if not any(key.columns.values()):  # the constant key of a cross join
-            return cls(shards, query.names, ((), *(None for _ in streams[1:])))
+            # rows without partner are decided where all events of the other stream are
+            split = query.preserved.index(True) if any(query.preserved) else 0
+            return cls(shards, query.names, tuple(() if s == split else None for s in streams))
         return cls(shards, query.names, tuple(key.columns.get(s) for s in streams))
 
     def is_copied(self, stream: int) -> bool:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from slackwater.events.batch import Checked
 from slackwater.kernels.records import I64
 from slackwater.spark.blobs import from_ipc
+from slackwater.stats.arriving import NO_DELAYS, LastDelays
 
 RESERVED = "__slackwater_"  # begins the names of our own columns
 NOW = f"{RESERVED}now"  # the time of the micro-batch in units, until the pack stage
@@ -59,15 +60,28 @@ class Part(NamedTuple):
     stream: int
     clock_arrival: I64  # at these arrivals
     clock_time: I64  # the local time of the stream rose to these
+    delays: LastDelays  # of all rows, at their end
     rows: PackedRows
 
     @classmethod
     def read(cls, stream: int, clock: bytes, data: bytes) -> Part:
         """The part that is in a row of `blobs.PARTS`."""
-        arrival, time = np.frombuffer(clock, np.int64).reshape(2, -1)
-        return cls(stream, arrival, time, PackedRows.of(from_ipc(data)))
+        numbers = np.frombuffer(clock, np.int64)
+        (steps, block), numbers = numbers[:2], numbers[2:]
+        arrival, time, buckets, some = np.split(
+            numbers, [steps, 2 * steps, (2 * steps + len(numbers)) // 2]
+        )
+        counts = np.zeros_like(NO_DELAYS.counts)
+        counts.ravel()[buckets] = some
+        delays = LastDelays(int(block), counts)
+        return cls(stream, arrival, time, delays, PackedRows.of(from_ipc(data)))
 
 
-def clock_bytes(arrival: I64 = _NO_TIMES, time: I64 = _NO_TIMES) -> bytes:
-    """A clock as `Part.read` takes it."""
-    return np.concatenate([arrival, time]).tobytes()
+def clock_bytes(
+    arrival: I64 = _NO_TIMES, time: I64 = _NO_TIMES, delays: LastDelays = NO_DELAYS
+) -> bytes:
+    """A clock as `Part.read` takes it, with the delays at the end of its rows."""
+    counts = delays.counts.ravel()
+    some = np.flatnonzero(counts)
+    first = np.array([len(arrival), delays.block])
+    return np.concatenate([first, arrival, time, some, counts[some]]).tobytes()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+
+from slackwater.errors import SparkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +22,11 @@ if TYPE_CHECKING:
 
 STATE_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+_NEEDED = "slackwater", "pyarrow", "pandas", "numba"
+_ASK = (
+    "import sys; from importlib.util import find_spec; print(*sys.version_info[:2], sep='.'); "
+    f"print(*(name for name in {_NEEDED} if find_spec(name) is None))"
+)
 _SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": STATE_PROVIDER,
     # write what changed, not a snapshot of RocksDB, with each micro-batch
@@ -79,6 +89,45 @@ def _start_workers(spark: SparkSession) -> None:
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Raise if the Python that Spark starts on this machine cannot run a query.
+
+    A session that was made without ``PYSPARK_PYTHON`` starts the ``python3`` of the PATH, which is
+    another one where the virtual environment is not activated; the workers then die in the JVM.
+    """
+    context = getattr(spark, "_sc", None)  # a Spark Connect client has none
+    if context is None or not str(context.master).startswith("local"):
+        return  # the executors of a cluster have a Python of their own
+    problem = _problem_of(str(context.pythonExec))
+    if problem is not None:
+        msg = (
+            f"Spark's workers run {context.pythonExec}, {problem}. Set PYSPARK_PYTHON to "
+            f"{sys.executable} before the session is created: "
+            'os.environ["PYSPARK_PYTHON"] = sys.executable, or use slackwater.spark.session'
+        )
+        raise SparkError(msg)
+
+
+@cache
+def _problem_of(python: str) -> str | None:
+    """What is wrong with an interpreter; None: nothing."""
+    found = shutil.which(python)
+    if found is None:
+        return "which is not there"
+    if Path(found).absolute().parent == Path(sys.executable).absolute().parent:
+        return None
+    try:
+        answer = subprocess.run(  # noqa: S603  what Spark is about to run, too
+            [found, "-c", _ASK], capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return "which does not start"
+    version, *missing = answer.split()
+    if version != f"{sys.version_info.major}.{sys.version_info.minor}":
+        return f"which is Python {version}"
+    return f"which has no {', '.join(missing)}" if missing else None
 
 
 def cores_of(spark: SparkSession) -> int | None:

@@ -18,13 +18,16 @@ from slackwater.engine.commands import Command
 from slackwater.engine.factory import engine_for
 from slackwater.engine.load import LoadMeter
 from slackwater.engine.output import Output
+from slackwater.engine.shard_report import Reports
 from slackwater.engine.snapshot import Archive, Saved, restore_archive
 from slackwater.engine.snapshot_format import Chunk, framed, sections
 from slackwater.kernels.records import BEFORE
 from slackwater.query.fingerprint import check_same
 from slackwater.spark.job import Job
-from slackwater.spark.order import in_order
+from slackwater.spark.order import clocks_of, in_order
 from slackwater.spark.parts import Part
+
+_NO_REPORTS = Reports()
 
 
 @dataclass
@@ -33,6 +36,7 @@ class Notes:
 
     last_arrival: int = BEFORE
     behind: list[int] = field(default_factory=list)  # arrivals with a number that had passed
+    last_report: int | None = None  # the micro-batch of it
     state_bytes: int = 0
     chunk_sizes: dict[str, int] = field(default_factory=dict)
 
@@ -72,12 +76,24 @@ class Shard:
     # ---- work
 
     def feed(
-        self, parts: Sequence[Part], commands: Sequence[Command], at_end: bool = False
+        self,
+        parts: Sequence[Part],
+        commands: Sequence[Command],
+        at_end: bool = False,
+        reports: Reports = _NO_REPORTS,
     ) -> Pieces:
-        """Take in a micro-batch: commands, rows, and the end of the input if it is the end."""
+        """Take in a micro-batch: commands, rows, and the end of the input if it is the end.
+
+        `reports` are those of all shards behind the micro-batch before, if they have one K.
+        """
         engine, latest = self.engine, None
+        common = engine.common_slack
+        if common is not None:
+            common.learn(reports)
         for command in commands:
             command.obey(engine)
+        if common is not None:
+            common.begin(clocks_of(self.job, parts, self.notes.last_arrival))
         local = [engine.reorder.local(s) for s in range(len(self.job.schemas))]
         batch, last, behind = in_order(self.job, parts, local, self.notes.last_arrival)
         self.notes.last_arrival = last
@@ -88,6 +104,8 @@ class Shard:
                 latest = _newest(engine.latest_rows(output), latest)
                 yield output
                 yield from self._rejects(output, batch.tables, first)
+        for output in () if common is None else common.end(self.job.piece_bytes):
+            yield output
         due = engine.tick(last)
         latest = _newest(engine.latest_rows(due), latest)
         yield due
@@ -155,4 +173,5 @@ def _engine(job: Job) -> AnyEngine:
         job.schema_of,
         common_clock=job.partitioning.shards > 1,
         idle_after=job.idle_after,
+        sharing=job.partitioning.shards if job.has_common_slack else 1,
     )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from zipimport import zipimporter
+
+from slackwater.errors import SlackwaterError
 
 
 @cache
@@ -22,3 +26,16 @@ def settle() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
+
+
+@contextmanager
+def brief_errors() -> Iterator[None]:
+    """Errors of our own say all in one line: leave the stack out of Spark's log and exception.
+
+    Spark repeats it for each task, and again for the query. The worker ends with the error.
+    """
+    try:
+        yield
+    except SlackwaterError:
+        sys.tracebacklimit = 0
+        raise
