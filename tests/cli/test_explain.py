@@ -30,10 +30,102 @@ def test_a_join_in_words(tmp_path):
         "At least 0.9 of the true results over any 1 minute",
         "kept beyond their window for as long as all but a few late events need",
         "Late results are emitted too, marked in the column late.",
-        "May change: goal, late, retention, shed, strict",
+        "May change: goal, late, retention, shed, slack_scope, strict",
         "Must not: on, where, select, bounds, slide",
     ):
         assert words in said
+
+
+ORDERED = "Results in time are above complete_through of every earlier micro-batch."
+ANY_CUTS = "Any cuts into micro-batches give the same results, given an arrival column."
+SAME_CUTS = "The same cuts into micro-batches give the same results; a retry repeats them."
+
+
+@pytest.mark.parametrize(
+    ("shards", "asked", "words"),
+    [
+        (4, "", f"All shards have one K. {ORDERED} {SAME_CUTS}"),
+        (4, 'goal = {slack = "1 second"}', f"All shards have one K. {ORDERED} {ANY_CUTS}"),
+        (4, 'emit = "eager"', f"All shards have one K. Rows are in no order. {SAME_CUTS}"),
+        (
+            4,
+            'slack_scope = "shard"',
+            "Each shard chooses its own K. Results of several shards are not in order from one "
+            f"micro-batch to the next. {ANY_CUTS}",
+        ),
+        (1, "", f"1 shard: the job sets it, or there is one core. {ORDERED} {ANY_CUTS}"),
+        (1, 'emit = "eager"', f"or there is one core. Rows are in no order. {ANY_CUTS}"),
+    ],
+)
+def test_what_is_promised_of_the_order_of_results(tmp_path, shards, asked, words):
+    job = write_job(tmp_path, asked=f'[join]\non = "k"\n{asked}', more=f"shards = {shards}")
+    assert words in explained(job)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            'how = "left"\nemit = "eager"\nlate = "emit"\ngoal = {recall = 0.99, unmatched = 0.95}',
+            [
+                "A left outer join of 2 streams, a, b; results have all columns of all.",
+                "A pair comes with its second event, in no order of time.",
+                "An event of a that has no partner has a row of its own. That is a decision: it "
+                "comes when the slowest stream is K past the end of the event's window.",
+                "At least 0.99 of the true pairs are found, over any 1 minute: this sets how long",
+                "At least 0.95 of the rows without partner are right, over any 1 minute: this "
+                "sets K.",
+                "A row without partner is wrong if the partner comes after it.",
+                "a row with change = delete, which names the wrong one by all its columns",
+                "nothing is decided: idle_after is not set",
+            ],
+        ),
+        (
+            'how = "full"\ngoal = {recall = 0.9}',
+            [
+                "An event of a or b that has no partner",
+                "Nothing is asked of the rows without partner",
+                "What turns out wrong is counted, not corrected",
+            ],
+        ),
+        (
+            'how = "asof"\ntolerance = "1 second"\ngoal = {recall = 0.99}',
+            [
+                "An as-of join of 2 streams",
+                "the nearest event of b that is at most 1 second away (backward), or nulls.",
+                "It comes when the join's clock, K behind, is past its time.",
+                "At least 0.99 of the rows are right at once",
+                "A row is wrong if a nearer event comes after it.",
+                "tolerance 1 second",
+            ],
+        ),
+        (
+            'how = "semi"\nemit = "eager"',
+            [
+                "results have all columns of a",
+                "which comes with its first partner",
+                "At least 0.999 of the true rows are found",
+                "Nothing is late",
+            ],
+        ),
+        (
+            'how = "anti"\ngoal = {slack = "2 seconds"}',
+            ["An anti join of 2 streams", "K is 2 seconds, fixed."],
+        ),
+        (
+            'emit = "eager"\ngoal = "max-slack"',
+            ["beyond their windows is the largest delay so far"],
+        ),
+    ],
+)
+def test_kinds_of_joins_in_words(tmp_path, asked, words):
+    file = write_job(tmp_path, asked=f'[join]\non = "k"\n{asked}')
+    if "asof" in asked:
+        text = file.read_text(encoding="utf-8").replace('window = "1 second"', "")
+        file.write_text(text, encoding="utf-8")
+    said = explained(file)
+    for sentence in words:
+        assert sentence in said
 
 
 def test_streams_that_no_key_ties_are_copied(tmp_path):

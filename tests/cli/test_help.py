@@ -13,6 +13,7 @@ from slackwater.cli import app, console
 COMMANDS = [
     ["demo"], ["explain"], ["run"], ["advise"], ["replay"], ["verify"], ["dashboard"],
     ["bench"], ["bench", "core"], ["bench", "spark"], ["bench", "overload"],
+    ["bench", "shards"],
     ["bench", "soak"], ["bench", "steady"], ["bench", "peers"],
     ["lab"], ["lab", "list"], ["lab", "run"],
 ]  # fmt: skip
@@ -31,6 +32,7 @@ def test_help_fits_80_columns_and_has_examples_and_exit_codes(command):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
+    assert "bool" not in result.stdout  # a flag takes no value
     assert re.search(rf"Examples?:\s+slackwater {' '.join(command)}\b", result.stdout)
     assert console.EXIT_CODES in " ".join(result.stdout.split())
 
@@ -97,7 +99,8 @@ def test_without_the_lab_its_commands_name_the_package_to_install(name):
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == (
-        f"slackwater: the command {name} needs slackwater-lab: pip install slackwater-lab\n"
+        f"slackwater: the command {name} is in slackwater-lab, which is not installed: in a clone "
+        "of the repository, make setup or pip install ./lab\n"
     )
 
 

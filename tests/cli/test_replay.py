@@ -46,6 +46,25 @@ def test_files_and_a_job_give_the_same(tmp_path, files):
     assert figures(slackwater("replay", *files, "--slack", "300 ms", "--json"), "replay") == by_job
 
 
+def test_a_folder_has_files_of_one_format_by_their_suffix(tmp_path, files):
+    first, second, *options = files
+    folders = [tmp_path / "csv" / file.stem for file in (first, second)]
+    for file, folder in zip((first, second), folders, strict=True):
+        folder.mkdir(parents=True)
+        pyarrow.csv.write_csv(pq.read_table(file), folder / "1.csv")
+    by_file, by_folder = (
+        figures(slackwater("replay", *paths, *options, "--json"), "replay")
+        for paths in ((first, second), folders)
+    )
+    assert by_folder == by_file
+    (folders[0] / "2.txt").touch()
+    refused = slackwater("replay", *folders, *options)
+    assert refused.exit_code == 2
+    assert "must be a job (.toml, .sql) or files of parquet, csv or json, got .txt, csv" in (
+        refused.stderr
+    )
+
+
 def test_another_goal_can_be_asked_for(tmp_path):
     job = write_job(tmp_path)
     ways = (["--recall", "0.9"], ["--goal", "recall=0.9, over=2 s"], ["--slack", "1 s"])
@@ -142,3 +161,27 @@ def test_a_replay_can_be_logged_for_the_dashboard(tmp_path, monkeypatch):
     told = {line["name"]: line["value"] for line in json.loads(result.stdout)["lines"]}
     assert lines[-2]["metrics"]["arrivals"] == told["rows in"]
     assert lines[-2]["metrics"]["produced"] == told["results"]
+
+
+@pytest.mark.parametrize(
+    ("how", "more", "asked"),
+    [
+        ("full", 'emit = "eager"', "right rows without partner"),
+        ("anti", "", "right rows without partner"),
+        ("asof", 'tolerance = "60 ms"', "right at once"),
+        ("semi", "", "recall in time"),
+        ("inner", 'emit = "eager"', "recall"),
+    ],
+)
+def test_joins_of_other_kinds_are_measured_against_what_was_asked(tmp_path, how, more, asked):
+    goal = 'goal = {recall = 0.9, over = "2 s"}'
+    job = write_job(tmp_path, asked=f'[join]\non = "k"\nhow = "{how}"\n{more}\n{goal}')
+    window = "" if how == "asof" else 'window = "60 ms"'
+    text = job.read_text(encoding="utf-8").replace('window = "1 second"', window)
+    job.write_text(text, encoding="utf-8")
+    told = figures(slackwater("replay", job, "--json"), "replay")
+    assert 0.7 <= told[asked] <= 1  # it learns at first
+    assert told["rows without a fate"] == 0
+    assert told["average K" if how != "inner" else "average time that events are kept"] > 0
+    if how != "inner":
+        assert told["extra results" if how in ("asof", "semi") else "extra pairs"] == 0

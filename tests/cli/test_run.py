@@ -283,6 +283,43 @@ def test_streams_without_end_need_a_pause_between_micro_batches(tmp_path, endles
     assert read_job(file).trigger_ms == 5_000
 
 
+def test_an_interval_stands_beside_streams_without_windows(tmp_path):
+    file = write_job(
+        tmp_path,
+        ('on = "k"', 'on = "k"\nbetween = ["0 s", "30 min"]'),
+        ('window = "1 second"\n', ""),
+    )
+    assert read_job(file).query.lengths == (1_800_000, 0)
+
+
+def test_a_job_can_be_a_join_of_any_kind(tmp_path):
+    kind = 'on = "k"\nhow = "left"\nemit = "eager"\nresult_id = true'
+    named = ('name = "a"\n', 'name = "a"\nid = ["arrival"]\n')
+    query = read_job(write_job(tmp_path, ('on = "k"', kind), named)).query
+    assert (query.how, query.emit, query.result_id) == ("left", "eager", True)
+    assert query.streams[0].id == ("arrival",)
+    kind = 'on = "k"\nhow = "asof"\ntolerance = "2 s"\ndirection = "nearest"'
+    query = read_job(write_job(tmp_path, ('on = "k"', kind), ('window = "1 second"\n', ""))).query
+    assert (query.how, query.lengths, query.direction) == ("asof", (2_000, 2_000), "nearest")
+    file = write_job(tmp_path, ('on = "k"', kind))
+    assert "with how='asof' the tolerance is the window, got window='1 second'" in refused(file)
+
+
+def test_mistakes_of_several_tables_are_shown_together(tmp_path):
+    file = write_job(
+        tmp_path,
+        ('on = "k"', 'onn = "k"\nwher = "x"'),
+        ('path = "in/b"', 'path = "in/c"'),
+        ('format = "parquet"\npath = "out"', 'format = "parquet"\nselct = 1'),
+    )
+    told = refused(file).splitlines()
+    assert [line.removeprefix(f"{file}: ").partition(" has no ")[0] for line in told] == [
+        "[join]", told[1].removeprefix(f"{file}: "), "[sink]"
+    ]  # fmt: skip
+    assert 'has no keys "onn" (did you mean "on"?), "wher" (did you mean "where"?); ' in told[0]
+    assert "[[stream]] b: path must be a file or directory that exists" in told[1]
+
+
 def test_one_stream_is_not_a_join(tmp_path):
     first, _, rest = GOOD.partition("[[stream]]")
     only, _, sink = rest.partition("[[stream]]")[0], None, GOOD[GOOD.index("[sink]") :]
@@ -645,6 +682,17 @@ def test_a_job_can_be_one_sql_file(tmp_path):
     assert job.sink.partition_by == ("k",)
     assert job.options["at_end"] == "flush"
     assert job.settings == {"spark.sql.shuffle.partitions": "2"}
+
+
+def test_an_sql_file_can_be_a_join_of_any_kind(tmp_path):
+    old = "a [RANGE 2 SECONDS] l, b [RANGE 2 SECONDS] r WHERE l.k = r.k"
+    new = "a [RANGE 2 SECONDS] l LEFT JOIN b [RANGE 2 SECONDS] r ON l.k = r.k"
+    text = SQL.replace(old, new).replace("SLACK 100 MS", "SLACK 100 MS, EMIT EAGER, RESULT_ID")
+    query = sql_job(tmp_path, text).query
+    assert (query.how, query.emit, query.result_id) == ("left", "eager", True)
+    new = "a l ASOF JOIN b [ID x] r ON l.k = r.k TOLERANCE 2 SECONDS NEAREST"
+    query = sql_job(tmp_path, SQL.replace(old, new)).query
+    assert (query.how, query.direction, query.streams[1].id) == ("asof", "nearest", ("x",))
 
 
 @pytest.mark.parametrize(

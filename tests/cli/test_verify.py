@@ -238,11 +238,130 @@ def test_what_cannot_be_compared_is_refused(tmp_path, results, sink, message):
 def test_select_means_what_spark_means():
     exact = pa.table({"result_ts": [1], "a_x": [2], "a_y": [0.5], "a_s": ["t"]})
     select = ("*", "`a_x`", "a_x * 2 + a_y AS z", "a_x / 2 as half", "a_s + 1 as s", "a_x AS a")
-    columns = columns_of(Sink("parquet", None, {}, select, ()), exact, marks_late=True)
+    columns = columns_of(Sink("parquet", None, {}, select, ()), exact, ["late"])
     assert columns.unknown == ["a_x / 2", "a_s + 1"]
     assert columns.true["z"].to_pylist() == [4.5]
     assert columns.names == [*exact.column_names, "late", "a_x", "z", "half", "s", "a"]
     assert "late" not in columns.true.column_names
+
+
+# ---- other kinds of joins
+
+GOAL = 'goal = {slack = "100 ms"}\n'
+EMISSIONS = [
+    (how, emit)
+    for how in ("left", "right", "full", "semi", "anti", "asof", "inner")
+    for emit in ("ordered", "eager")
+    if (how, emit) != ("inner", "ordered")
+]
+
+
+def job_of(folder, how, emit, goal=GOAL):
+    """A job of this kind; it keeps all events, so that all corrections are found."""
+    late = 'late = "emit"\nretention = "1 hour"\n'
+    if emit == "eager" and how in ("inner", "semi"):
+        late = ""
+    asof = 'tolerance = "60 ms"\n' if how == "asof" else ""
+    kind = f'[join]\non = "k"\nhow = "{how}"\nemit = "{emit}"\n'
+    file = write_job(folder, asked=kind + late + asof + goal)
+    window = "" if how == "asof" else 'window = "60 ms"'
+    text = file.read_text(encoding="utf-8").replace('window = "1 second"', window)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def column(table, name, default):
+    """The values of a column, or of one that there is not."""
+    return table[name].to_pylist() if name in table.schema.names else [default] * len(table)
+
+
+@pytest.mark.parametrize(("how", "emit"), EMISSIONS)
+def test_output_of_every_kind_is_true_in_the_end(tmp_path, how, emit):
+    job = job_of(tmp_path, how, emit)
+    found = replayed(job)
+    write(found, tmp_path / "out")
+    told = verified(job)
+    assert told["true results"] > 100
+    if (how, emit) not in (("inner", "eager"), ("semi", "eager")):
+        assert told.get("missing results", told.get("missing results in the end")) == 0
+    assert not told.get("wrong rows without partner in the end")
+    assert told.get("right in the end", 1) == 1
+    if how in ("left", "right", "full", "anti"):
+        change = column(found, "change", "insert")
+        assert told["results taken back"] == change.count("delete") > 0
+    if how in ("left", "full", "anti"):
+        metrics = read_job(job).query.replay(tables(), "arrival").metrics
+        assert told["rows without partner, in time"] == metrics.unmatched_rows
+        if not metrics.unmatched_rows_late:
+            right = 1 - metrics.withdrawn_rows / metrics.unmatched_rows
+            assert told["right rows without partner"] == pytest.approx(right, abs=1e-6)
+
+
+def test_a_correction_that_is_missing_shows(tmp_path):
+    job = job_of(tmp_path, "left", "eager")
+    found = replayed(job)
+    deletes = pc.equal(found["change"], "delete")
+    assert pc.sum(deletes).as_py() > 5
+    write(found.filter(pc.invert(deletes)), tmp_path / "out")
+    told = verified(job)
+    assert told["wrong rows without partner in the end"] == pc.sum(deletes).as_py()
+    assert told["missing results in the end"] == told["results taken back"] == 0
+
+
+def test_rows_that_are_false_fail(tmp_path):
+    job = job_of(tmp_path, "left", "eager")
+    found = replayed(job)
+    pair = found.filter(found["b_ts"].is_valid()).slice(0, 1)
+    other = pair.set_column(1, "a_ts", pc.add(pair["a_ts"], 1))
+    alone = found.filter(pc.and_(found["b_ts"].is_null(), pc.equal(found["change"], "insert")))
+    never = alone.set_column(1, "a_ts", pc.add(alone["a_ts"], 1)).slice(0, 1)
+    column = found.schema.get_field_index("change")
+    never = never.set_column(column, "change", pa.array(["delete"]))
+    more = [part.cast(found.schema) for part in (pair, other, never)]
+    write(pa.concat_tables([found, *more]), tmp_path / "out")
+    told = verified(job, code=1)
+    assert told["extra pairs"] == told["doubled results"] == told["taken back, never given"] == 1
+
+
+def test_too_many_wrong_rows_fail(tmp_path):
+    found = replayed(job_of(tmp_path, "anti", "eager"))
+    job = job_of(
+        tmp_path, "anti", "eager", 'goal = {recall = 0.8, unmatched = 0.999, over = "2 s"}\n'
+    )
+    write(found, tmp_path / "out")
+    told = verified(job, code=1)
+    assert told["right rows without partner"] < 0.999
+
+
+def test_a_wrong_as_of_row_is_seen(tmp_path):
+    job = job_of(tmp_path, "asof", "eager")
+    found = replayed(job)
+    values, change = found["b_v"].to_pylist(), found["change"].to_pylist()
+    updated = {
+        a for a, change in zip(found["a_v"].to_pylist(), change, strict=True) if change == "update"
+    }
+    at = next(
+        n
+        for n, (a, b) in enumerate(zip(found["a_v"].to_pylist(), values, strict=True))
+        if b is not None and a not in updated
+    )
+    values[at] += 1
+    wrong = found.set_column(found.schema.get_field_index("b_v"), "b_v", pa.array(values))
+    write(found, tmp_path / "whole")
+    write(wrong, tmp_path / "out")
+    before, after = verified(job, tmp_path / "whole"), verified(job)
+    missed = 1 / before["true results"]
+    assert before["right at once"] - after["right at once"] == pytest.approx(missed, abs=1e-5)
+    assert before["right in the end"] == 1 > after["right in the end"]
+
+
+def test_changes_are_needed_to_apply_them(tmp_path):
+    job = job_of(tmp_path, "left", "eager")
+    job.write_text(job.read_text(encoding="utf-8") + 'select = ["a_v", "late"]\n', encoding="utf-8")
+    write(replayed(job).select(["a_v", "late"]), tmp_path / "out")
+    result = slackwater("verify", job)
+    assert result.exit_code == 2
+    assert "the output must have change unchanged, got a_v, late" in result.stderr
 
 
 # ---- windows and aggregates
@@ -315,3 +434,52 @@ def test_aggregates_run_on_spark_and_are_verified(tmp_path):
     assert verified(job, copy, code=1)["doubled windows"] == 1
     pq.write_table(table.slice(0, 0), largest)
     assert verified(job, copy)["missing windows"] > 0
+
+
+BLANKS = """
+[job]
+checkpoint = "state"
+at_end = "flush"
+
+[join]
+on = "k"
+goal = "max-slack"
+
+[[stream]]
+name = "a"
+ts = "ts"
+window = "1 second"
+format = "csv"
+schema = "ts long, k string"
+path = "a.csv"
+
+[[stream]]
+name = "b"
+ts = "ts"
+window = "1 second"
+format = "csv"
+schema = "ts long, k string"
+path = "b.csv"
+
+[sink]
+format = "csv"
+path = "out"
+"""
+
+
+def test_blanks_of_csv_are_null_as_on_spark_and_match_nothing(tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(BLANKS)
+    (tmp_path / "a.csv").write_text("1,x\n2,\n3,\n4,y\n")
+    (tmp_path / "b.csv").write_text('1,x\n2,\n3,""\n4,z\n')
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "part-0.csv").write_text("1,1,x,1,x\n")  # what Spark writes
+    told = verified(job)
+    assert (told["true results"], told["missing results"], told["recall"]) == (1, 0, 1.0)
+    for files in ([job], [tmp_path / "a2.csv", tmp_path / "b2.csv"]):
+        for name in "ab":  # plain files have a header
+            text = (tmp_path / f"{name}.csv").read_text()
+            (tmp_path / f"{name}2.csv").write_text("ts,k\n" + text)
+        options = [] if len(files) == 1 else ["--on", "k", "--window", "1 s"]
+        replayed = slackwater("replay", *files, *options, "--json")
+        assert figures(replayed, "replay")["true results"] == 1

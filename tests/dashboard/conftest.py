@@ -105,6 +105,18 @@ class Window:
         )
         return self
 
+    def type(self, id, text):
+        """Replace what is in a field, as a person does.
+
+        The driver's own `clear` leaves the field afterwards, and the page may then fill it again.
+        """
+        from selenium.webdriver.common.keys import Keys
+
+        field = self.driver.find_element("id", id)
+        field.click()
+        field.send_keys(Keys.CONTROL + "a")
+        field.send_keys(text)
+
     def keys(self, *keys):
         from selenium.webdriver.common.action_chains import ActionChains
 

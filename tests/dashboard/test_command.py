@@ -129,4 +129,6 @@ def test_the_demo_flushes_when_all_rows_are_in_and_ends_when_nothing_waits(tmp_p
     (file,) = tmp_path.iterdir()
     assert json.loads(file.read_text()) == {"flush": True}
     watch.metrics = {"arrivals": 10, "buffered": 0}
+    assert not end()  # the micro-batch with the command is not over
+    watch.lines.append({"rows": 0})
     assert end()

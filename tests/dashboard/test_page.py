@@ -3,10 +3,14 @@
 import json
 from urllib.parse import urlsplit
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import slackwater as sw
 from slackwater.dashboard.history import History
 from slackwater.dashboard.server import Dashboard
+from slackwater.engine.replay_lines import lines
 from synthetic_run import aggregate_lines, ended, join_lines
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -90,9 +94,7 @@ def test_lines_that_came_live_look_like_those_of_a_page_that_is_loaded_anew(wind
 
 def test_a_new_target_is_sent_taken_and_marked(window, live):
     window.open(live.url)
-    field = window.driver.find_element("id", "recall-number")
-    field.clear()
-    field.send_keys("99")
+    window.type("recall-number", "99")
     assert window.js("return document.getElementById('recall-slider').value") == "99"
     assert window.text("expect").startswith("About ")
     window.driver.find_element("id", "apply").click()
@@ -119,9 +121,7 @@ def test_a_change_that_somebody_else_made_is_announced_and_the_slider_follows(wi
 @pytest.mark.full
 def test_what_the_server_refuses_is_shown(window, live):
     window.open(live.url)
-    field = window.driver.find_element("id", "recall-number")
-    field.clear()
-    field.send_keys("120")
+    window.type("recall-number", "120")
     window.driver.find_element("id", "apply").click()
     assert window.text("command-status") == "The target must be above 0 and at most 100 %."
     assert not live.control.exists()
@@ -255,6 +255,22 @@ def test_a_micro_batch_without_metrics_leaves_everything_as_it_was(window, live)
     live.history.take({"event": "batch", "id": "a", "batch": 999, "rows": 0, "metrics": None})
     window.wait("document.getElementById('moment-text').textContent.endsWith('999')").settled()
     assert (window.text("lede"), window.visible()) == (before, shown)
+
+
+def test_at_a_flush_the_late_share_is_of_the_events_that_are_judged_then(window):
+    lines = [json.loads(json.dumps(line)) for line in join_lines(9)]
+    before = lines[-8]
+    for line in lines[-7:]:  # nothing more comes, until those that waited are judged
+        line["metrics"] = json.loads(json.dumps(before["metrics"]))
+    flush = lines[-1]["metrics"]["streams"].values()
+    for stream in flush:
+        stream["arrivals"] += 1
+        stream["in_order"] += 194
+        stream["late_kept"] += 6
+    with served(lines) as dashboard:
+        window.open(dashboard.url).everything_shown()
+        shown = window.js("return document.querySelector('[data-panel=late] .u-legend').innerText")
+    assert shown.split("\n")[1::2] == ["3 %"] * len(flush), shown
 
 
 # ---- for everybody
@@ -433,3 +449,30 @@ def test_an_hour_scrolls_smoothly(window):
     assert 0 < size < 5_000_000
     assert 0 < scrolling < 50
     assert 0 < dragging < 200
+
+
+@pytest.mark.parametrize("how", ["left", "asof"])
+def test_decided_rows_have_their_share_of_right_ones(window, how):
+    rng = np.random.default_rng(2)
+    tables = {}
+    for name in "ab":
+        at = np.sort(rng.integers(0, 40_000, 2_000))
+        ts = at - np.minimum(rng.exponential(100, 2_000), at).astype(np.int64)
+        tables[name] = pa.table({"ts": ts, "k": rng.integers(0, 50, 2_000), "at": at})
+    is_asof = how == "asof"
+    goal = sw.Recall(0.9, over="5 seconds", unmatched=None if is_asof else 0.9)
+    streams = (sw.Stream(name, "ts", None if is_asof else 500) for name in "ab")
+    tolerance = 500 if is_asof else None
+    query = sw.join(*streams, on="k", how=how, emit="eager", goal=goal, tolerance=tolerance)
+    shown = list(lines(query, tables, "at", 200))
+    with served(shown) as dashboard:
+        window.open(dashboard.url)
+        tiles = window.text("tiles")
+        assert "Right rows" in tiles
+        assert "Taken back" in tiles
+        assert "target 90 %" in tiles
+        assert "of the rows that had to be decided were right so far; the target is 90 %." in (
+            window.text("lede")
+        )
+        assert "recall" in window.visible()
+        assert window.driver.get_log("browser") == []

@@ -36,9 +36,7 @@ def running(*arguments, cwd):
 
 def ask_for(window, percent):
     """Type a target and press Apply."""
-    field = window.driver.find_element("id", "recall-number")
-    field.clear()
-    field.send_keys(str(percent))
+    window.type("recall-number", str(percent))
     window.driver.find_element("id", "apply").click()
 
 

@@ -7,23 +7,25 @@ from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from slackwater.cli import advise, dashboard, demo, explain, replay, run, verify
-from slackwater.cli.console import EXIT_CODES, example
+from slackwater.cli.console import EXIT_CODES, Command, CommandGroup, example
 from slackwater.errors import SlackwaterError
 from slackwater.jobs.local_spark import FailedError
 
 _LAB_COMMANDS = ("bench", "lab")  # of slackwater-lab, another distribution
 
 
-class _Commands(TyperGroup):
+class _Commands(CommandGroup):
     """A bad request prints one line and exits with 2; a query that failed exits with 1."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name in _LAB_COMMANDS and self.get_command(ctx, name) is None:
-            msg = f"the command {name} needs slackwater-lab: pip install slackwater-lab"
+            msg = (
+                f"the command {name} is in slackwater-lab, which is not installed: in a clone of "
+                "the repository, make setup or pip install ./lab"
+            )
             raise SlackwaterError(msg)
         return super().resolve_command(ctx, args)
 
@@ -64,7 +66,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     verify.verify: ("slackwater verify matches.toml", "slackwater verify matches.toml out/matches"),
 }
 for _command, _examples in _COMMANDS.items():
-    app.command(epilog=example(*_examples))(_command)
+    app.command(cls=Command, epilog=example(*_examples))(_command)
 for _plugin in sorted(entry_points(group="slackwater.commands"), key=lambda plugin: plugin.name):
     app.add_typer(_plugin.load(), name=_plugin.name)  # if slackwater-lab is installed
 

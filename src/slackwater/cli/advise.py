@@ -25,8 +25,12 @@ from slackwater.cli.console import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from slackwater.jobs.advise import Advisor, GoalResult
+    from matplotlib.figure import Figure
+
+    from slackwater.jobs.advise import Advisor
+    from slackwater.jobs.advise_kinds import KindAdvisor
     from slackwater.jobs.recordings import Recording
+    from slackwater.jobs.waits_tried import GoalResult
 
 _CAPTION = (
     "Recall: share of the true results over the whole recording. Φ: how often the recall over the "
@@ -58,6 +62,7 @@ def advise(
     json: Json = False,
 ) -> None:
     """Show what recall costs on recorded streams, before you choose a goal."""
+    from slackwater.jobs import advise_kinds
     from slackwater.jobs.advise import advisor_for, measurements
     from slackwater.jobs.measurement import sheet
     from slackwater.jobs.recordings import recording_of
@@ -67,16 +72,29 @@ def advise(
     advisor = advisor_for(recording, target, over)
     for step in progress(advisor.steps(), "advise", quiet=json):
         step()
-    if json:
+    if isinstance(advisor, advise_kinds.KindAdvisor):
+        from slackwater.cli.advise_kinds import print_kinds
+
+        if json:
+            print_json(sheet("advise", None, advise_kinds.measurements(advisor)))
+        else:
+            print_kinds(recording.title, advisor)
+    elif json:
         print_json(sheet("advise", None, measurements(advisor)))
     else:
         _print(recording, advisor)
     if plot is not None:
-        from slackwater.cli.advise_figure import draw
-
         plot.parent.mkdir(parents=True, exist_ok=True)
-        draw(recording.title, advisor).savefig(plot, facecolor="white")
+        _figure(recording.title, advisor).savefig(plot, facecolor="white")
         typer.echo(f"written: {plot}", err=True)
+
+
+def _figure(title: str, advisor: Advisor | KindAdvisor) -> Figure:
+    from slackwater.cli.advise_figure import draw
+    from slackwater.cli.advise_kinds_figure import draw_kinds
+    from slackwater.jobs.advise import Advisor
+
+    return draw(title, advisor) if isinstance(advisor, Advisor) else draw_kinds(title, advisor)
 
 
 def _check_plot(plot: Path | None) -> None:

@@ -11,7 +11,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from slackwater.jobs.advise import Advisor, GoalResult
+from slackwater.jobs.advise import Advisor
+from slackwater.jobs.waits_tried import GoalResult
 from slackwater.query.goals import InputQuantile, MaxSlack, NoSlack, Slack
 from slackwater.query.units import to_units
 

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,16 +21,41 @@ if TYPE_CHECKING:
 
 # ---- options that several commands have
 
+
+def without_values(params: list[Any]) -> list[Any]:
+    """Options of a command; help shows no value for those that take none."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class CommandGroup(TyperGroup):
+    """The same for a group of commands."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options and arguments."""
+        return without_values(super().get_params(ctx))
+
+
+class Command(TyperCommand):
+    """A command whose help does not show a value for options that take none."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options and arguments."""
+        return without_values(super().get_params(ctx))
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Seed = Annotated[int, typer.Option(help="The seed of the generated data.")]
 Inputs = Annotated[
     list[Path],
     typer.Argument(
-        metavar="JOB|FILE", help="A job (TOML), or one Parquet, CSV or JSON file per stream."
+        metavar="JOB|FILE", help="A job (TOML or SQL), or one Parquet, CSV or JSON file per stream."
     ),
 ]
 JobArgument = Annotated[
-    Path, typer.Argument(metavar="JOB", help="The job, a TOML file; see docs/running.md.")
+    Path, typer.Argument(metavar="JOB", help="The job, a TOML or SQL file; see docs/running.md.")
 ]
 Window = Annotated[str | None, typer.Option(help="For files: the window of each stream, '5 s'.")]
 On = Annotated[str | None, typer.Option(help="For files: the key column, or several: k1,k2.")]
@@ -101,7 +127,7 @@ def need_matplotlib(what: str) -> None:
     from slackwater.errors import SlackwaterError
 
     if find_spec("matplotlib") is None:
-        msg = f"{what} with matplotlib, which is not installed: pip install 'slackwater[plots]'"
+        msg = f"{what} with matplotlib, which is not installed: pip install matplotlib"
         raise SlackwaterError(msg)
 
 

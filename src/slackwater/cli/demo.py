@@ -1,8 +1,7 @@
-"""``slackwater demo``: disordered streams through Slackwater and through Spark's own join."""
+"""``slackwater demo``: the same streams through Slackwater and through Spark's own joins."""
 
 from __future__ import annotations
 
-from math import floor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +10,12 @@ import typer
 
 from slackwater.cli.console import Json, Seed, bars, count, duration, out, percent, print_json
 from slackwater.cli.dashboard_server import ShowDashboard
+from slackwater.errors import SlackwaterError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from slackwater.jobs.demo_run import DemoResult, Figure
-
-_MAIN = ("target", "recall in time", "average K", "rows/s")
+    from slackwater.jobs.demo_run import DemoResult, Side
 
 
 def demo(
@@ -34,8 +32,15 @@ def demo(
     dashboard: ShowDashboard = False,
     json: Json = False,
 ) -> None:
-    """Join disordered streams on a local Spark, beside Spark's own join."""
+    """Join disordered streams on a local Spark, beside Spark's own joins."""
     if embedded:
+        for option, is_given in (("--dashboard", dashboard), ("--keep", keep is not None)):
+            if is_given:
+                msg = (
+                    f"{option} is for the demonstration on Spark, got it with --embedded; "
+                    "`slackwater replay --dashboard` shows a recording on a page, without Spark"
+                )
+                raise SlackwaterError(msg)
         from slackwater.cli.demo_embedded import embedded_demo
 
         embedded_demo(seconds, seed, json)
@@ -43,7 +48,7 @@ def demo(
     from slackwater.cli.dashboard_server import beside
     from slackwater.cli.screen import Screen
     from slackwater.dashboard.control import CommandFiles, Control
-    from slackwater.jobs.demo_run import NAME, DemoDisplay, DemoPage, run_demo
+    from slackwater.jobs.demo_run import NAME, Demo, DemoDisplay, DemoPage
     from slackwater.jobs.measurement import sheet
 
     if not json:
@@ -57,26 +62,25 @@ def demo(
             streams = keep or Path(scratch) / "streams"
             with Screen(quiet=json) as screen:
                 display = DemoDisplay(screen.doing, screen.follow)
-                result = run_demo(streams, Path(scratch), seconds, seed, display, page)
+                result = Demo(streams, Path(scratch), display, page).run(seconds, seed)
             if json:
                 print_json(sheet("demo", seed, result.measurements()))
             else:
                 console = out()
                 console.print(table(result))
-                console.print("\n" + chart(result), highlight=False)
-                console.print("\n" + conclusion(result), highlight=False)
+                console.print(chart(result) + "\n", highlight=False)
+                console.print(conclusion(result), highlight=False)
 
 
 def _intro() -> str:
     from slackwater.jobs import demo
 
     return (
-        f"Quotes and trades of {demo.SYMBOLS:,} symbols, {demo.RATE_PER_S:,} a second each. "
-        f"{100 * demo.LATE_SHARE:.0f} % of them arrive late, by {duration(demo.MEAN_DELAY_MS)} on "
-        "average. Which quotes and trades of a symbol are at most "
-        f"{demo.WINDOW} apart? Both joins read the same files. Slackwater has a target: "
-        f"{demo.GOAL.target:.0%} of the true results in time, over any {demo.GOAL.over}. Spark's "
-        f"own join has a fixed watermark delay: {duration(demo.DELAY_MS)}."
+        f"Which orders are paid within {demo.IN_TIME_S} seconds, and which are not? "
+        f"{demo.LATE_SHARE:.0%} of the rows arrive late, by {duration(demo.CALM_MS)} on average, "
+        f"and from the middle on by {duration(demo.ROUGH_MS)}. Spark needs a guess, how late rows "
+        f"can be: {demo.GUESS}. Slackwater needs a goal: {demo.RIGHT:.0%} of the orders that it "
+        "calls unpaid are unpaid."
     )
 
 
@@ -85,63 +89,78 @@ def table(result: DemoResult) -> Table:
     from rich import box
     from rich.table import Table
 
-    from slackwater.jobs.demo import RETENTION
-
-    made = Table(
-        caption=(
-            f"{result.true:,} true results, counted by a batch join; recall is the share of them "
-            "that was found. K is how long Slackwater holds events back to put them in order, "
-            "the average over micro-batches; beyond that it keeps them "
-            f"{RETENTION} for late events to find. For Spark it is the delay of its watermarks, "
-            "after which it forgets events: it holds nothing back, and its results come in "
-            "any order. rows/s is without the first micro-batch, which starts the workers."
-        ),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 2, 0, 0),
-    )
+    made = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
     made.add_column("", no_wrap=True)
-    for watch in (result.ours, result.theirs):
-        made.add_column(watch.title, justify="right", no_wrap=True)
-    for figure in result.figures:
-        cells = [_cell(figure, value) for value in (figure.ours, figure.theirs)]
-        made.add_row(figure.name, *cells, style="bold" if figure.name in _MAIN else "")
+    for title in ("Slackwater", "Spark's own"):
+        made.add_column(title, justify="right", no_wrap=True)
+
+    def add(name: str, cells: list[str], style: str = "") -> None:
+        made.add_row(name, *cells, style=style)
+
+    pairs, alone = result.at_once, result.alone
+    add("Orders with their payments, at once (inner join)", ["", ""], "bold")
+    add("  found", [percent(side.found) for side in pairs])
+    add("  rows per second", [count(side.watch.rows_per_s) for side in pairs])
+    add("  events kept, at most", [count(side.kept) for side in pairs])
+    add("Orders without payment (left join)", ["", ""], "bold")
+    for phase, when in (("calm", ""), ("rough", ", when delays have grown")):
+        waits = [duration(alone.ours.wait_ms(phase)), f"{_guess()} (guess)"]
+        add(f"  wrong{when}", [_wrong(side, phase) for side in alone])
+        add(f"  wait for late rows{when}", waits)
     return made
 
 
-def _cell(figure: Figure, value: float | None) -> str:
-    if figure.unit == "share":
-        return "–" if value is None else f"{floor(1e4 * value) / 1e4:.2%}"  # no 100% but all
-    if figure.unit in ("ms", "s"):
-        return duration(None if value is None else value * (1000 if figure.unit == "s" else 1))
-    return count(value)
+def _wrong(side: Side, phase: str) -> str:
+    return percent(side.wrong(phase))
+
+
+def _guess() -> str:
+    from slackwater.jobs.demo import GUESS
+
+    return GUESS.replace("second", "s")
 
 
 def chart(result: DemoResult) -> str:
-    """Return recall and K over time, a bar for each micro-batch."""
-    from slackwater.jobs.demo import GOAL
+    """Return the share of wrong rows over time, a bar for each part of the run."""
+    sides = {"Slackwater": result.alone.ours, "Spark's own": result.alone.theirs}
+    shares = {name: _shares(side) for name, side in sides.items()}
+    most = max((share for of in shares.values() for share in of), default=0.0)
+    lines = [
+        f"  wrong over time  {name:11}  {bars(of, 0, most)}  0 to {percent(max(of, default=0.0))}"
+        for name, of in shares.items()
+    ]
+    return "\n".join(lines)
 
-    known = [line for line in result.ours.lines if line["recall"] is not None]
-    if not known:
-        return ""
-    recalls, slacks = ([line[name] for line in known] for name in ("recall", "slack"))
-    low, most = min(*recalls, GOAL.target), max(slacks)
-    return (
-        f"  recall over {GOAL.over}  {bars(recalls, low, 1)}  {percent(low)} to 100.0%\n"
-        f"  K                       {bars(slacks, 0, most)}  0 to {duration(most)}"
-    )
+
+def _shares(side: Side, parts: int = 30) -> list[float]:
+    """The share of wrong rows in each part of the micro-batches that gave out any."""
+    from slackwater.jobs.demo_run import PHASES
+
+    rows = [
+        [sum(line.get(f"{what}_{phase}", 0) for phase in PHASES) for what in ("wrong", "alone")]
+        for line in side.watch.lines
+    ]
+    known = [(wrong, alone) for wrong, alone in rows if alone]
+    size = max(1, -(-len(known) // parts))
+    chunks = [known[at : at + size] for at in range(0, len(known), size)]
+    return [sum(w for w, _ in chunk) / sum(a for _, a in chunk) for chunk in chunks]
 
 
 def conclusion(result: DemoResult) -> str:
-    """Return what happened, in numbers."""
-    from slackwater.metrics.progress import MetricsView
+    """Return what it is, what it is good for and what it costs, in numbers."""
+    from slackwater.jobs.demo import RIGHT
 
-    metrics = MetricsView(result.metrics)
-    targets = ", then ".join(f"{100 * target:.6g}%" for target in result.targets)
+    pairs, alone = result.at_once, result.alone
+    ours, theirs = alone
+    withdrawn = sum(ours.total(f"withdrawn_{phase}") for phase in ("calm", "rough"))
     return (
-        f"Slackwater found {metrics.produced / result.true:.1%} of the results in time "
-        f"(target {targets}) with an average K of {duration(result.ours.average_slack)}, and "
-        f"{count(metrics.lost)} more late; Spark's own join dropped "
-        f"{count(result.theirs.total('dropped'))} events. Slackwater processed "
-        f"{result.times_faster:.1f} times as many rows a second."
+        "Slackwater joins streams on Spark: it gave out pairs in the same micro-batch as Spark's "
+        f"own join, {percent(pairs.ours.found)} of them against {percent(pairs.theirs.found)}, at "
+        f"{pairs.times_faster:.1f} times the rows a second.\n"
+        f"It is good where delays change: of the orders that it called unpaid, "
+        f"{_wrong(ours, 'rough')} were wrong when delays had grown (the goal allows "
+        f"{1 - RIGHT:.0%}), and it took {count(withdrawn)} of its rows back; with a fixed guess "
+        f"{_wrong(theirs, 'rough')} were wrong, and nothing said so.\n"
+        f"It costs time: these rows waited {duration(ours.wait_ms('rough'))} for late ones, where "
+        f"{duration(ours.wait_ms('calm'))} had been enough before."
     )

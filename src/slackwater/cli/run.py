@@ -23,7 +23,7 @@ def run(
     dashboard: ShowDashboard = False,
     json: Json = False,
 ) -> None:
-    """Run a join of your own on Spark, as a TOML file describes it."""
+    """Run a query of your own on Spark, as a TOML or SQL file describes it."""
     from slackwater.cli.dashboard_server import beside
     from slackwater.cli.screen import Screen
     from slackwater.jobs.job import read_job

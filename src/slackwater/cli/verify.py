@@ -10,7 +10,7 @@ import typer
 from slackwater.cli.console import JobArgument, Json, bar, out, print_json, print_measurements
 
 if TYPE_CHECKING:
-    from slackwater.jobs.verify import Verification
+    from slackwater.jobs.verification import Verification
 
 
 def verify(
@@ -28,7 +28,7 @@ def verify(
 ) -> None:
     """Compare what a job has written with the exact result over its recorded streams.
 
-    Exits with 1 if results are extra or doubled, or if the recall is below the goal's target.
+    Exits with 1 if results are extra or doubled, or if a share is below the goal's target.
     """
     from slackwater.jobs.job import read_job
     from slackwater.jobs.measurement import sheet

@@ -12,7 +12,7 @@ K* of a target is the smallest fixed slack that, in hindsight, holds it as often
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,52 +21,23 @@ import numpy as np
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.lateness_curve import LatenessCurve, lateness_curve
 from slackwater.engine.replay import recorded
-from slackwater.engine.report import average_slack, columns, recall_series, truth
+from slackwater.engine.report import average_slack, columns, recall_series, truth, without_gaps
 from slackwater.errors import DataError, QueryError
+from slackwater.jobs.advise_kinds import KindAdvisor
 from slackwater.jobs.explain import text_of
 from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.recordings import Recording
 from slackwater.jobs.toml_table import JobFileError
-from slackwater.kernels.records import F64, I64
+from slackwater.jobs.waits_tried import TARGETS, GoalResult, Step, fitting_period, tried_slacks
 from slackwater.query.goals import Goal, InputQuantile, MaxSlack, NoSlack, Recall, Slack
 from slackwater.query.join import DEFAULT_RECALL, JoinQuery
 from slackwater.query.units import Duration, TimeUnit, to_units
 
-TARGETS = (0.8, 0.9, 0.95, 0.99)
 QUANTILES = (0.9, 0.95, 0.99)
 
-_PERIODS = ("1 minute", "10 seconds", "1 second")  # the first that fits often enough is P
-_FEWEST_PERIODS = 6
 _GRANULARITY = "10 ms"
 _EVERY = "1 second"
-_STEPS = (1, 2, 5)  # of fixed slacks, times powers of ten
 _CLOSE = 20  # K* is exact to one part in so many, or to the granularity
-
-Step = tuple[str, Callable[[], Any]]  # its title, and the work
-
-
-@dataclass(frozen=True)
-class GoalResult:
-    """What a goal achieved on the recording; times in the query's unit."""
-
-    goal: Goal
-    recall: float  # over the whole recording
-    average_slack: float  # K, after the first P
-    average_latency: float
-    ts: I64
-    recalls: F64  # γ(P) at ts
-    slacks: I64  # K at ts
-
-    def phi(self, target: float) -> float:
-        """Return Φ, the share of the measurements γ(P) that are not below `target`."""
-        return float(np.mean(self.recalls >= target)) if len(self.recalls) else 1.0
-
-
-def fitting_period(span: int, unit: TimeUnit) -> str:
-    """Return a minute, or less if the recording has only a few of them."""
-    lengths = {period: to_units(period, unit) for period in _PERIODS}
-    fitting = [p for p, length in lengths.items() if _FEWEST_PERIODS * length <= span]
-    return fitting[0] if fitting else _PERIODS[-1]
 
 
 class Advisor:
@@ -129,12 +100,7 @@ class Advisor:
     @property
     def slacks(self) -> list[int]:
         """The fixed slacks that are tried, from none to the largest delay."""
-        largest = -(-self.largest_delay // self.granularity) * self.granularity
-        found, power = [0], self.granularity
-        while power < largest:
-            found += [step * power for step in _STEPS if step * power < largest]
-            power *= 10
-        return sorted({*found, largest})
+        return tried_slacks(self.largest_delay, self.granularity)
 
     # ---- work
 
@@ -221,7 +187,8 @@ class Advisor:
         engine = JoinEngine(query, schemas)
         output = engine.feed(batch)
         output.extend(engine.flush())
-        made_ts, made_n, latency = columns(output.made)
+        made_ts, made_n, _ = columns(output.made)
+        latency = without_gaps(output, batch, self._over)
         begin, end = output.slacks[0][0] + self._over, output.top
         series = recall_series(made_ts, made_n, *self._true, begin, end, self._over, self._every)
         changes, values = np.array(output.slacks).T
@@ -288,8 +255,12 @@ def sentence(advisor: Advisor, time: Callable[[float], str]) -> str:
     )
 
 
-def advisor_for(recording: Recording, target: float | None, over: str | None) -> Advisor:
+def advisor_for(
+    recording: Recording, target: float | None, over: str | None
+) -> Advisor | KindAdvisor:
     """Return the advisor for a recording; by default with the target and period of its goal.
+
+    Joins with rows that need a decision, and those that give out pairs at once, have one of theirs.
 
     Raises
     ------
@@ -301,6 +272,16 @@ def advisor_for(recording: Recording, target: float | None, over: str | None) ->
         msg = f"{recording.title}: advice is about joins, got a job with [{text_of(query).kind}]"
         raise JobFileError(msg)
     own, period = recall_of(query.goal)
+    if query.how != "inner" or query.emit != "ordered":
+        if isinstance(query.goal, Recall) and query.goal.unmatched is not None:
+            own = query.goal.unmatched
+        return KindAdvisor(
+            query,
+            recording.tables,
+            recording.arrival,
+            own if target is None else target,
+            period if over is None else over,
+        )
     return Advisor(
         query,
         recording.tables,
@@ -316,8 +297,9 @@ def recall_of(goal: Goal) -> tuple[float, Duration | None]:
     A goal that nobody chose has no period: one that fits the recording is better.
     """
     if not isinstance(goal, Recall):
-        return DEFAULT_RECALL, None
-    return goal.target, None if goal == Recall(DEFAULT_RECALL) else goal.over
+        return DEFAULT_RECALL["ordered"], None
+    is_default = goal in map(Recall, DEFAULT_RECALL.values())
+    return goal.target, None if is_default else goal.over
 
 
 # ---- tables

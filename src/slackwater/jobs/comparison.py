@@ -87,12 +87,21 @@ class RowComparison:
         self, ts: str, unit: TimeUnit, begin: int, end: int, p: int, step: int
     ) -> NDArray[np.float64]:
         """Return the recall in time over the last `p`, each `step` of the time in column `ts`."""
-        times, good = time_in_units(self.rows.column(ts).combine_chunks(), unit)
-        order = np.argsort(times[good], kind="stable")
-        at, true = times[good][order], self.true[good][order]
-        made = np.minimum(true, self.in_time[good][order])
-        recalls = recall_series(at, made, at, true, begin + p, end, p, step)
-        return np.asarray(recalls.column("recall").to_numpy())
+        times = self.rows.column(ts)
+        made = np.minimum(self.true, self.in_time)
+        return shares_over(times, unit, made, self.true, begin, end, p, step)
+
+
+def shares_over(
+    times: pa.ChunkedArray, unit: TimeUnit, some: I64, of: I64, begin: int, end: int, p: int,
+    step: int,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return which share `some` is of `of`, numbers of rows with these times, over each `p`."""
+    units, good = time_in_units(times.combine_chunks(), unit)
+    order = np.argsort(units[good], kind="stable")
+    at, part, whole = units[good][order], some[good][order], of[good][order]
+    shares = recall_series(at, part, at, whole, begin + p, end, p, step)
+    return np.asarray(shares.column("recall").to_numpy())
 
 
 def compare_rows(
@@ -110,22 +119,41 @@ def compare_rows(
         The column with the number of results that a row stands for; None means one each.
     """
     names = [name for name in true.column_names if name != weight]
-    n_true, n_found = _weights(true, weight), _weights(found, weight)
-    no_true, no_found = np.zeros_like(n_found), np.zeros_like(n_true)
+    n_found = _weights(found, weight)
     in_time = n_found if late is None else n_found * ~np.asarray(late, bool)
-    both = pa.concat_tables([plain(true.select(names)), plain(found.select(names))])
+    rows, sums = distinct_rows(
+        true.select(names),
+        found.select(names),
+        {_TRUE: _weights(true, weight)},
+        {_FOUND: n_found, _IN_TIME: in_time},
+    )
+    return RowComparison(rows, *(sums[name] for name in (_TRUE, _FOUND, _IN_TIME)))
+
+
+def distinct_rows(
+    true: pa.Table, found: pa.Table, of_true: Mapping[str, Any], of_found: Mapping[str, Any]
+) -> tuple[pa.Table, dict[str, I64]]:
+    """Return the distinct rows of two tables of the same columns, and sums for each of them.
+
+    `of_true` has numbers of the rows of `true`, by name, and `of_found` those of `found`.
+    """
+    names = true.column_names
+    both = pa.concat_tables([plain(true), plain(found)])
+    none = np.zeros(true.num_rows, np.int64), np.zeros(found.num_rows, np.int64)
+    counted = both.append_column(_PLACE, pa.array(np.arange(both.num_rows)))
+    for name, numbers in of_true.items():
+        counted = counted.append_column(name, pa.array(np.concatenate([numbers, none[1]])))
+    for name, numbers in of_found.items():
+        counted = counted.append_column(name, pa.array(np.concatenate([none[0], numbers])))
+    summed = [*of_true, *of_found]
     counted = (
-        both.append_column(_TRUE, pa.array(np.concatenate([n_true, no_true])))
-        .append_column(_FOUND, pa.array(np.concatenate([no_found, n_found])))
-        .append_column(_IN_TIME, pa.array(np.concatenate([no_found, in_time])))
-        .append_column(_PLACE, pa.array(np.arange(both.num_rows)))
-        .group_by(names)
-        .aggregate([(_TRUE, "sum"), (_FOUND, "sum"), (_IN_TIME, "sum"), (_PLACE, "min")])
+        counted.group_by(names)
+        .aggregate([(_PLACE, "min"), *((name, "sum") for name in summed)])
         .sort_by(f"{_PLACE}_min")
     )
-    original = pa.concat_tables([true.select(names), found.select(names).cast(_of(true, names))])
-    counts = (counted.column(f"{name}_sum").to_numpy() for name in (_TRUE, _FOUND, _IN_TIME))
-    return RowComparison(original.take(counted.column(f"{_PLACE}_min")), *counts)
+    original = pa.concat_tables([true, found.cast(_of(true, names))])
+    sums = {name: counted.column(f"{name}_sum").to_numpy() for name in summed}
+    return original.take(counted.column(f"{_PLACE}_min")), sums
 
 
 def _weights(table: pa.Table, weight: str | None) -> I64:

@@ -1,94 +1,109 @@
-"""Run the demo on Spark: both joins over the same files, and the truth by a batch join."""
+"""Run the demo on Spark: an inner and a left join, each by Slackwater and by Spark itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from slackwater.jobs.demo import (
-    DELAY_MS,
-    GOAL,
-    QUERY,
-    RATE_PER_S,
-    STREAMS,
-    DemoLines,
-    by_slackwater,
-    by_spark,
-    true_results,
-    write_streams,
-)
+from slackwater.jobs.demo import DemoLines, Scale, by_slackwater, by_spark, query, write_streams
 from slackwater.jobs.local_spark import local_spark
 from slackwater.jobs.measurement import Measurement
-from slackwater.jobs.watch import NativeWatch, QueryWatch, follow
+from slackwater.jobs.watch import QueryWatch, follow
 from slackwater.metrics.progress import MetricsView
+from slackwater.query.join_options import How
+from slackwater.spark.session import STATE_PROVIDER
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
-NAME = "slackwater demo"  # of the query
+NAME = "slackwater demo"  # of the query that a page shows
+PHASES = ("calm", "rough")
+
 _PAUSE = "1 second"  # between micro-batches that a page shows
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+# Spark's own join is faster with its default store than with RocksDB, which Slackwater needs
+_SPARKS_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 
-class Figure(NamedTuple):
-    """One row of the comparison; None where a join does not have it."""
+class Side(NamedTuple):
+    """What one system did in one act."""
 
-    name: str
-    unit: str
-    ours: float | None
-    theirs: float | None
+    watch: QueryWatch
+    true_pairs: int
+    change: int  # the first micro-batch with the new delays
 
-
-class DemoResult(NamedTuple):
-    """What both joins did, and the truth."""
-
-    ours: QueryWatch
-    theirs: NativeWatch
-    metrics: dict[str, Any]  # the last ones of ours
-    delay_ms: int  # of theirs
-    true: int
+    def total(self, name: str) -> int:
+        """Return the sum of a count over all micro-batches."""
+        return sum(line.get(name, 0) for line in self.watch.lines)
 
     @property
-    def figures(self) -> list[Figure]:
-        """All that is compared."""
-        metrics, theirs = MetricsView(self.metrics), self.theirs
-        found, native = metrics.produced + metrics.lost, theirs.total("results")
-        late = metrics.late_kept + metrics.late_dropped
-        return [
-            Figure("rows in", "rows", metrics.arrivals, theirs.rows),
-            Figure("results", "results", found, native),
-            Figure("results in time", "results", metrics.produced, None),
-            Figure("results late, and marked", "results", metrics.lost, None),
-            Figure("recall", "share", found / self.true, native / self.true),
-            Figure("target", "share", metrics.target, None),
-            Figure("recall in time", "share", metrics.produced / self.true, None),
-            Figure("recall in time, as it counts", "share", metrics.recall, None),
-            Figure("late events", "events", late, None),
-            Figure("dropped events", "events", None, theirs.total("dropped")),
-            Figure("average K", "ms", self.ours.average_slack, self.delay_ms),
-            Figure("rows/s", "rows/s", self.ours.rows_per_s, theirs.rows_per_s),
-            Figure("whole run", "s", self.ours.seconds, theirs.seconds),
-        ]
+    def found(self) -> float:
+        """The share of the true pairs that was given out."""
+        return self.total("pairs") / self.true_pairs
+
+    @property
+    def kept(self) -> int:
+        """The most events that were kept between two micro-batches."""
+        return max((line["kept"] for line in self.watch.lines), default=0)
+
+    def wrong(self, phase: str) -> float | None:
+        """The share of the rows without payment whose order was paid."""
+        alone = self.total(f"alone_{phase}")
+        return self.total(f"wrong_{phase}") / alone if alone else None
+
+    def wait_ms(self, phase: str) -> float | None:
+        """The average K of the micro-batches of a phase: how long these rows waited for it."""
+        lines = [line for line in self.watch.lines if line["rows"] and line["slack"] is not None]
+        own = lines[: self.change] if phase == "calm" else lines[self.change :]
+        return sum(line["slack"] for line in own) / len(own) if own else None
+
+
+class Act(NamedTuple):
+    """One join by both systems."""
+
+    ours: Side
+    theirs: Side
 
     @property
     def times_faster(self) -> float:
         """Our rows per second by Spark's."""
-        return (self.ours.rows_per_s or 1) / (self.theirs.rows_per_s or 1)
+        return (self.ours.watch.rows_per_s or 1) / (self.theirs.watch.rows_per_s or 1)
 
-    @property
-    def targets(self) -> list[float]:
-        """The recall targets of the run; the second one was set on the dashboard."""
-        return list(dict.fromkeys([GOAL.target, MetricsView(self.metrics).target]))
+
+class DemoResult(NamedTuple):
+    """What happened."""
+
+    at_once: Act
+    alone: Act
 
     def measurements(self) -> list[Measurement]:
         """Return all numbers."""
-        ours = [(f"Slackwater: {figure.name}", figure.ours, figure.unit) for figure in self.figures]
-        theirs = [(f"Spark: {figure.name}", figure.theirs, figure.unit) for figure in self.figures]
-        known = [
-            Measurement(name, round(n, 4), unit) for name, n, unit in ours + theirs if n is not None
-        ]
-        return [Measurement("true results", self.true, "results"), *known]
+        made = []
+        for title, one in (("Slackwater", 0), ("Spark", 1)):
+            pairs, rows = self.at_once[one], self.alone[one]
+            figures: list[tuple[str, float | None, str]] = [
+                ("rows in", pairs.watch.rows, "rows"),
+                ("pairs found", pairs.found, "share"),
+                ("rows/s", pairs.watch.rows_per_s, "rows/s"),
+                ("events kept", pairs.kept, "events"),
+            ]
+            for phase in PHASES:
+                figures += [
+                    (f"rows without payment, {phase}", rows.total(f"alone_{phase}"), "results"),
+                    (f"wrong, {phase}", rows.wrong(phase), "share"),
+                    (f"withdrawn, {phase}", rows.total(f"withdrawn_{phase}"), "results"),
+                    (f"wait, {phase}", rows.wait_ms(phase), "ms"),
+                ]
+            figures.append(("left join: whole run", rows.watch.seconds, "s"))
+            made += [
+                Measurement(f"{title}: {name}", round(n, 4), unit)
+                for name, n, unit in figures
+                if n is not None
+            ]
+        return made
 
 
 class DemoPage(NamedTuple):
@@ -106,58 +121,90 @@ class DemoDisplay(NamedTuple):
     follow: Callable[[QueryWatch], None]  # shows another query
 
 
-def run_demo(
-    directory: Path,
-    scratch: Path,
-    seconds: int,
-    seed: int,
-    display: DemoDisplay,
-    page: DemoPage | None,
-) -> DemoResult:
-    """Write the streams, run both joins over them, and count the true results."""
-    display.doing("writing the streams")
-    batches = write_streams(directory, seconds, seed) + 1  # the last has no data
-    display.doing("starting Spark")
-    with local_spark(NAME, None, {}) as spark:
-        ours = QueryWatch(NAME, "ms", "Slackwater", batches)
+class Demo:
+    """Runs the joins one after the other.
+
+    Parameters
+    ----------
+    directory
+        A new or empty folder for the streams.
+    scratch
+        A folder for checkpoints.
+    display
+        Shows the progress.
+    page
+        A dashboard that shows the left join by Slackwater; None: there is none.
+    """
+
+    def __init__(
+        self, directory: Path, scratch: Path, display: DemoDisplay, page: DemoPage | None
+    ) -> None:
+        self._directory = directory
+        self._scratch = scratch
+        self._display = display
+        self._page = page
+
+    def run(self, seconds: int, seed: int) -> DemoResult:
+        """Write the streams and run both joins over them, by both systems."""
+        # pairs: half as long, ten times as many rows; the other has small micro-batches
+        fast = Scale(10_000, max(2, seconds // 2), max(1, seconds // 12), changes=False)
+        slow = Scale(1_000, max(2, seconds), max(1, seconds // 30), changes=True)
+        self._display.doing("writing the streams")
+        pairs, alone = self._directory / "pairs", self._directory / "alone"
+        known = [write_streams(pairs, fast, seed), write_streams(alone, slow, seed)]
+        self._display.doing("starting Spark")
+        with local_spark(NAME, None, {}) as spark:
+            at_once = self._act(spark, pairs, fast, "inner", known[0])
+            return DemoResult(at_once, self._act(spark, alone, slow, "left", known[1]))
+
+    def _act(
+        self, spark: SparkSession, folder: Path, scale: Scale, how: How, known: dict[str, int]
+    ) -> Act:
+        page = self._page if how == "left" else None
         control = None if page is None else page.control
-        joined = by_slackwater(spark, directory, control)
-        _stream(joined, ours, spark, scratch, display, page, seconds)
-        theirs = NativeWatch("native demo", "ms", "Spark's own join", batches)
-        _stream(by_spark(spark, directory), theirs, spark, scratch, display)
-        display.doing("counting the true results with a batch join")
-        true = true_results(spark, directory)
-    return DemoResult(ours, theirs, ours.metrics or {}, DELAY_MS, true)
+        name, batches = NAME if how == "left" else "pairs", scale.files + 1  # the last has no data
+        ours = QueryWatch(name, "ms", f"Slackwater, {how} join", batches)
+        shared = self._scratch / "shared"
+        joined = by_slackwater(spark, folder, scale, how, shared, control)
+        self._stream(joined, ours, how, page, known["rows"])
+        theirs = QueryWatch(f"{how} by Spark", "ms", f"Spark's own {how} join", batches)
+        with _own_store(spark):
+            self._stream(by_spark(spark, folder, scale, how), theirs, how)
+        change = scale.files // 2
+        return Act(*(Side(watch, known["pairs"], change) for watch in (ours, theirs)))
+
+    def _stream(
+        self, joined: Any, watch: QueryWatch, how: How, page: DemoPage | None = None, rows: int = 0
+    ) -> None:
+        self._display.follow(watch)
+        self._display.doing(f"{watch.title} reads the streams")
+        writer = joined.writeStream.format("noop").queryName(watch.name)
+        writer = writer.option("checkpointLocation", str(self._scratch / watch.name))
+        listeners: list[StreamingQueryListener] = [DemoLines(watch.take)]
+        spark = joined.sparkSession
+        if page is None:
+            is_stopped = follow(spark, writer.trigger(availableNow=True).start, watch, listeners)
+        else:
+            # an available-now query does not read files that come later, and so no commands
+            start = writer.trigger(processingTime=_PAUSE).start
+            listeners.append(DemoLines(page.receive, query(how), control=True))
+            is_stopped = follow(spark, start, watch, listeners, FlushAtEnd(watch, rows, page.flush))
+        if is_stopped:
+            raise KeyboardInterrupt
 
 
-def _stream(
-    joined: DataFrame,
-    watch: QueryWatch,
-    spark: SparkSession,
-    scratch: Path,
-    display: DemoDisplay,
-    page: DemoPage | None = None,
-    seconds: int = 0,
-) -> None:
-    display.follow(watch)
-    display.doing(f"{watch.title} reads the streams")
-    writer = joined.writeStream.format("noop").queryName(watch.name)
-    writer = writer.option("checkpointLocation", str(scratch / watch.name))
-    listeners: list[StreamingQueryListener] = [DemoLines(watch.take)]
-    if page is None:
-        is_stopped = follow(spark, writer.trigger(availableNow=True).start, watch, listeners)
-    else:
-        # an available-now query does not read files that come later, and so no commands
-        rows = len(STREAMS) * round(seconds * RATE_PER_S)
-        start = writer.trigger(processingTime=_PAUSE).start
-        listeners.append(DemoLines(page.receive, QUERY, control=True))
-        is_stopped = follow(spark, start, watch, listeners, FlushAtEnd(watch, rows, page.flush))
-    if is_stopped:
-        raise KeyboardInterrupt
+@contextmanager
+def _own_store(spark: SparkSession) -> Iterator[None]:
+    """Let Spark's own join have the state store that is Spark's default."""
+    spark.conf.set(_PROVIDER, _SPARKS_STORE)
+    try:
+        yield
+    finally:
+        spark.conf.set(_PROVIDER, STATE_PROVIDER)
 
 
 class FlushAtEnd:
-    """Whether a query that runs on is done: all rows are in, and none of them waits.
+    """Whether a query that runs on is done: all rows are in, and the last ones were flushed.
 
     Parameters
     ----------
@@ -173,14 +220,14 @@ class FlushAtEnd:
         self._watch = watch
         self._rows = rows
         self._flush = flush
-        self._is_flushed = False
+        self._flushed_at: int | None = None  # micro-batches then
 
     def __call__(self) -> bool:
-        """Flush when it is time; return whether no row waits any more."""
-        metrics = MetricsView(self._watch.metrics)
+        """Flush when it is time; return whether that is done."""
+        metrics, done = MetricsView(self._watch.metrics), len(self._watch.lines)
         if (metrics.arrivals or 0) < self._rows:
             return False
-        if not self._is_flushed:
+        if self._flushed_at is None:
             self._flush()
-            self._is_flushed = True
-        return bool(metrics.buffered == 0)
+            self._flushed_at = done
+        return done > self._flushed_at and bool(metrics.buffered == 0)

@@ -79,9 +79,10 @@ def explain(job: JobFile, rate: str | None = None, delay: str | None = None) -> 
         ("What runs", [text.summary(), *_how_it_runs(job)]),
         ("Streams", [_stream(job, text, stream) for stream in query.streams]),
         ("Condition", text.condition()),
+        *([("When rows come", text.rows())] if text.rows() else []),
         ("Windows and indexes", text.indexes()),
         ("Shards", _shards(query, text, partitioning)),
-        ("Goal", [_slack_policy(query.goal, query.unit), *text.goal_details()]),
+        ("Goal", [*(text.goal() or [_slack_policy(query.goal, query.unit)]), *text.goal_details()]),
         ("What is kept", [text.state(), *_sizes(estimate)]),
         ("Late and bad rows", [*text.late_rows(), *_bad_rows(job, text)]),
         ("Over a restart", _restart(job)),
@@ -141,7 +142,8 @@ def _stream(job: JobFile, text: QueryText, stream: Stream) -> str:
 def _shards(query: AnyQuery, text: QueryText, partitioning: Partitioning) -> list[str]:
     if partitioning.shards == 1:
         given = "the job sets it, or there is one core"
-        return [f"1 shard: {text.one_shard_reason if query.single_shard else given}."]
+        reason = text.one_shard_reason if query.single_shard else given
+        return [f"1 shard: {reason}.", *text.sharding(1)]
     sentences = [f"{partitioning}."]
     copied = [n for s, n in enumerate(query.names) if partitioning.is_copied(s)]
     if not any(partitioning.columns):
@@ -158,7 +160,7 @@ def _shards(query: AnyQuery, text: QueryText, partitioning: Partitioning) -> lis
     if copied:
         times = partitioning.shards
         sentences.append(f"Each event of {listed(copied)} is kept {times} times, once per shard.")
-    return sentences + text.sharding()
+    return sentences + text.sharding(partitioning.shards)
 
 
 def _slack_policy(goal: Goal, unit: TimeUnit) -> str:

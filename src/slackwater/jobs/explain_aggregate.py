@@ -35,15 +35,25 @@ class AggregateText:
             "No pairs are enumerated: events are counted by key and the counts are multiplied.",
         ]
 
+    def rows(self) -> list[str]:
+        """Nothing: the windows say it."""
+        return []
+
     def indexes(self) -> list[str]:
         """Describe the windows and how events in them are found."""
         window = self.query.window
         kind = "side by side" if isinstance(window, Tumbling) else f"each {window.slide}"
         return [f"{window.length} long, {kind}; events are kept in panes that windows share."]
 
-    def sharding(self) -> list[str]:
+    def sharding(self, shards: int) -> list[str]:
         """Describe how shards are added up."""
+        if shards == 1:
+            return []
         return ["Each shard counts its keys; one task adds up the counts of all shards."]
+
+    def goal(self) -> list[str]:
+        """Nothing of its own."""
+        return []
 
     def goal_details(self) -> list[str]:
         """Describe compensation, where it is on."""

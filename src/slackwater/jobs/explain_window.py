@@ -31,6 +31,10 @@ class WindowText:
         """Describe which events belong together."""
         return ["None: every row with a usable time takes part."]
 
+    def rows(self) -> list[str]:
+        """Nothing: the windows say it."""
+        return []
+
     def indexes(self) -> list[str]:
         """Describe the windows and how events in them are found."""
         query = self.query
@@ -41,8 +45,12 @@ class WindowText:
             "A ring of its events, as two stacks: an event is moved once, no window is scanned.",
         ]
 
-    def sharding(self) -> list[str]:
+    def sharding(self, shards: int) -> list[str]:  # noqa: ARG002
         """Nothing beyond what all kinds share."""
+        return []
+
+    def goal(self) -> list[str]:
+        """Nothing of its own."""
         return []
 
     def goal_details(self) -> list[str]:

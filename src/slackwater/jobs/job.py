@@ -9,13 +9,14 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from slackwater.errors import QueryError
 from slackwater.jobs.goal import deadline_of, goal_of, shedding_of
 from slackwater.jobs.sql_file import tables_of
-from slackwater.jobs.toml_table import JobFileError, Table
+from slackwater.jobs.toml_table import Findings, JobFileError, Table
 from slackwater.query.aggregate import AggregateQuery, aggregate
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.functions import Aggregate, Function
@@ -42,9 +43,8 @@ _AGGREGATES = tuple(
     for field in fields(AggregateQuery)
     if field.name != "streams"
 )
-_STREAM = (
-    "name", "ts", "window", "vectors", "format", "schema", "path", "options", "select", "where",
-)  # fmt: skip
+_STREAM = ("name", "ts", "window", "vectors", "id",
+           "format", "schema", "path", "options", "select", "where")  # fmt: skip
 _SINK = ("format", "path", "options", "select", "partition_by")
 
 _AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(.*?)\s*\)\s*")
@@ -53,7 +53,7 @@ _PAUSE = 'a time between micro-batches such as "5 seconds"'
 _FILES = ("parquet", "csv", "json", "orc", "avro")  # Spark needs their schema
 _OWN_COLUMNS = ("kafka", "rate", "rate-micro-batch", "socket")
 _ENDLESS = ("rate", "socket")
-_WILD = set("*?[{")
+WILD = set("*?[{")
 _NOT_WAITING: dict[type, str] = {WindowQuery: "a [window]", AggregateQuery: "an [aggregate]"}
 
 
@@ -120,22 +120,32 @@ def read_job(file: Path) -> JobFile:
     tables = Table(f"{file}:", given, _TABLES)
     job = tables.table("job", _JOB)
     reading = tables.tables("stream", _STREAM, 1)
-    query = _from_sql(job, tables, reading) if "sql" in job.given else _from_tables(tables, reading)
-    sources = tuple(_source(table, base) for table in reading)
-    metrics = job.text_or("metrics", None)
-    cores, settings = _spark(tables.table("spark", None, required=False))
+    findings = Findings()
+    read_query = partial(_from_sql, job) if "sql" in job.given else _from_tables
+    query = findings.of(lambda: read_query(tables, reading))
+    found = [findings.of(partial(_source, table, base)) for table in reading]
+    sources = tuple(source for source in found if source is not None)
+    sink = findings.of(lambda: _sink(tables.table("sink", _SINK), base))
+    checkpoint = findings.of(lambda: _directory(job, "checkpoint", base))
+    trigger = findings.of(lambda: _trigger(job, sources))
+    options = findings.of(lambda: {} if query is None else _options(job, base, query))
+    metrics = findings.of(lambda: job.text_or("metrics", None))
+    name = findings.of(lambda: job.text_or("name", file.stem))
+    spark = findings.of(lambda: _spark(tables.table("spark", None, required=False)))
+    findings.check()
+    assert query and sink and checkpoint and options is not None and name and spark
     return JobFile(
         file=str(file),
-        name=job.text_or("name", file.stem),
+        name=name,
         query=query,
         sources=sources,
-        sink=_sink(tables.table("sink", _SINK), base),
-        checkpoint=_directory(job, "checkpoint", base),
-        trigger_ms=_trigger(job, sources),
-        options=_options(job, base, query),
+        sink=sink,
+        checkpoint=checkpoint,
+        trigger_ms=trigger,
+        options=options,
         metrics=None if metrics is None else Path(_located(metrics, base)),
-        cores=cores,
-        settings=settings,
+        cores=spark[0],
+        settings=spark[1],
     )
 
 
@@ -145,7 +155,9 @@ def _from_tables(tables: Table, reading: Sequence[Table]) -> AnyQuery:
     unit: TimeUnit = section.choice("unit", get_args(TimeUnit), "ms")
     if kind != "window" and len(reading) < 2:
         tables.fail(f"needs at least 2 tables [[stream]], got {len(reading)}")
-    streams = [_stream(table, unit, kind == "join") for table in reading]
+    has_interval = "between" in section.given or section.given.get("how") == "asof"
+    needs_windows = kind == "join" and not has_interval
+    streams = [_stream(table, unit, needs_windows) for table in reading]
     return _QUERIES[kind](section, streams, unit)
 
 
@@ -155,7 +167,7 @@ def _from_sql(job: Table, tables: Table, reading: Sequence[Table]) -> AnyQuery:
     if kinds:
         tables.fail(f"has both sql and [{kinds[0]}]; a job is one of them")
     for table in reading:
-        for key in ("window", "vectors"):
+        for key in ("window", "vectors", "id"):
             if key in table.given:
                 table.fail(f"{key} must be left out: it is in the SQL")
     given = {table.text("name"): table.text_or("ts", "") for table in reading}
@@ -230,9 +242,8 @@ def _directory(job: Table, key: str, base: Path) -> Path:
 def _spark(table: Table) -> tuple[int | None, dict[str, str]]:
     given = {name: value for name, value in table.given.items() if name != "cores"}
     settings = table.flat(given, "")
-    for name in settings:
-        if not name.startswith("spark."):
-            table.unknown(name, ("cores", "spark.*"))
+    ours = [name for name in settings if not name.startswith("spark.")]
+    table.check_known(ours, ("cores", "spark.*"))
     return table.whole("cores"), settings
 
 
@@ -261,6 +272,8 @@ def _is_aggregate(how: Any) -> bool:
 def _window(section: Table, streams: Sequence[Stream], unit: TimeUnit) -> WindowQuery:
     if len(streams) > 1:
         section.fail(f"takes one [[stream]], got {len(streams)}")
+    if section.given.get("max_jump") not in ("auto", "none"):
+        section.duration("max_jump", unit)
     given = section.given | {
         "window": _windows(section, unit),
         "select": _select(section),
@@ -326,19 +339,19 @@ _QUERIES: dict[str, Callable[[Table, Sequence[Stream], TimeUnit], AnyQuery]] = {
 }
 
 
-def _stream(table: Table, unit: TimeUnit, joins: bool) -> Stream:
+def _stream(table: Table, unit: TimeUnit, needs_window: bool) -> Stream:
     name, ts = table.text("name"), table.text("ts")
     vectors = table.given.get("vectors", {})
-    if joins and "window" not in table.given:
+    if needs_window and "window" not in table.given:
         table.fail("needs window")
     window = _length(table, "window", unit) if "window" in table.given else None
-    return table.checked(lambda: Stream(name, ts, window, vectors=vectors))
+    return table.checked(lambda: Stream(name, ts, window, vectors=vectors, id=table.texts("id")))
 
 
 def _source(table: Table, base: Path) -> Source:
     form = table.text("format")
     path = _path(table, form, base)
-    if path and "://" not in path and not _WILD & set(path) and not Path(path).exists():
+    if path and "://" not in path and not WILD & set(path) and not Path(path).exists():
         table.refuse("path", "a file or directory that exists")
     return Source(
         table.text("name"),

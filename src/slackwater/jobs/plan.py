@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from slackwater.errors import SlackwaterError
+from slackwater.jobs.job import WILD
 from slackwater.jobs.local_spark import error_text
 from slackwater.jobs.toml_table import JobFileError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 PARTITIONS = "spark.sql.shuffle.partitions"
+SHARED = "shared"  # in the checkpoint: where shards leave their reports
 # What a source reads from; its other options may change between two runs.
 _WHAT_IS_READ = ("subscribe", "subscribePattern", "assign", "host", "port")
 
@@ -44,6 +46,27 @@ class Planner:
             frame = self._checked(f"{where} where:", frame.where, source.where)
         return frame
 
+    def check_files(self) -> None:
+        """Read a row of each source of files: Spark knows only then whether it can."""
+        for source in self._job.sources:
+            if source.path is None or source.schema is None or set(source.path) & WILD:
+                continue
+            reader = self._spark.read.format(source.format).options(**source.options)
+            frame = reader.schema(source.schema).load(source.path)
+            self._checked(f"[[stream]] {source.name}:", frame.limit(1).collect)
+
+    def check_sink(self) -> None:
+        """Raise if Spark does not have the format of the sink; nothing is written."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        form = self._job.sink.format
+        try:
+            self._spark.readStream.format(form).load()
+        except (PySparkException, Py4JError) as error:  # a sink need not be a source
+            if "DATA_SOURCE_NOT_" in error_text(error):
+                self._checked("[sink]", _raise, error)
+
     def joined(self, may_write: bool) -> DataFrame:
         """Return the rows for the sink; without `may_write` no directory is created."""
         options = dict(self._job.options)
@@ -58,7 +81,8 @@ class Planner:
         return joined
 
     def _results(self, options: dict[str, Any]) -> DataFrame:
-        return self._job.query.stream(self.frames, **options)
+        shared = str(self._job.checkpoint / SHARED)
+        return self._job.query.stream(self.frames, shared=shared, **options)
 
     def start(self, joined: DataFrame) -> StreamingQuery:
         """Start the query."""
@@ -105,6 +129,10 @@ class Planner:
         except (SlackwaterError, PySparkException, Py4JError) as error:
             words = (f"{self._job.file}:", where, error_text(error))
             raise JobFileError(" ".join(filter(None, words))) from error
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def known_before(job: JobFile) -> dict[str, Any]:

@@ -27,12 +27,20 @@ class QueryText(Protocol):
         """Describe which events belong together."""
         ...
 
+    def rows(self) -> list[str]:
+        """Describe when rows come, where that is not said elsewhere."""
+        ...
+
     def indexes(self) -> list[str]:
         """Describe the windows and how events in them are found."""
         ...
 
-    def sharding(self) -> list[str]:
-        """Describe what happens on several shards, beyond what all kinds share."""
+    def sharding(self, shards: int) -> list[str]:
+        """Describe what follows from the number of shards, beyond what all kinds share."""
+        ...
+
+    def goal(self) -> list[str]:
+        """Describe what the goal sets; empty: what it sets for every query."""
         ...
 
     def goal_details(self) -> list[str]:

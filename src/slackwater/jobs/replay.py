@@ -12,24 +12,28 @@ from threading import Event
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from slackwater.engine.replay import Run
 from slackwater.engine.replay_lines import lines
+from slackwater.engine.report import average_slack
 from slackwater.errors import DataError
-from slackwater.jobs.advise import fitting_period, recall_of
+from slackwater.jobs.advise import recall_of
 from slackwater.jobs.goal import goal_of
 from slackwater.jobs.job import Sink
 from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.recordings import Recording
 from slackwater.jobs.sink_files import columns_of
 from slackwater.jobs.toml_table import Table
-from slackwater.jobs.verify import compare
+from slackwater.jobs.verify import compare, marks_of
+from slackwater.jobs.waits_tried import fitting_period
 from slackwater.metrics.counters import Metrics
 from slackwater.metrics.progress import ProgressLine
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
-from slackwater.query.units import Duration
+from slackwater.query.units import Duration, to_units
 from slackwater.testing.oracle import EMBEDDED, exact
 
 _STEP_S = 0.5  # between two progress lines, at a given speed
@@ -71,8 +75,12 @@ def _against_truth(
     query: AnyQuery, recording: Recording, run: Any, over: Duration | None
 ) -> tuple[list[Measurement], str]:
     """Compare windows with the exact ones, as `verify` does."""
+    return _compared(query, recording, run)
+
+
+def _compared(query: AnyQuery, recording: Recording, run: Any) -> tuple[list[Measurement], str]:
     true = exact(query, recording.tables)
-    columns = columns_of(Sink("parquet", None, {}, (), ()), true.table, marks_late=False)
+    columns = columns_of(Sink("parquet", None, {}, (), ()), true.table, marks_of(query))
     return compare(query, true, columns, run.results).measurements, true.oracle
 
 
@@ -85,6 +93,8 @@ def _(
     span = run.output.top - slacks[0][0] if slacks else 0
     gamma, own = recall_of(query.goal)
     period = over or own or fitting_period(span, query.unit)
+    if query.how != "inner":
+        return _of_kind(query, recording, run, period)
     report = run.report(gamma, period)
     measured = [
         Measurement("results", report.produced, "results"),
@@ -96,7 +106,7 @@ def _(
     if report.precision is not None and report.precision < 1:
         measured.append(Measurement("precision", round(report.precision, 6), "share"))
     measured += [
-        Measurement("average K", round(report.average_slack, 3), query.unit),
+        Measurement(_name_of_slack(query), round(report.average_slack, 3), query.unit),
         Measurement("average latency", round(report.average_latency, 3), query.unit),
         Measurement("95 % latency", round(report.latency_95, 3), query.unit),
     ]
@@ -109,6 +119,32 @@ def _(
         estimate = Measurement("results lost, estimated", run.metrics.lost_estimated, "results")
         measured.append(estimate)
     return measured, EMBEDDED
+
+
+def _of_kind(
+    query: JoinQuery, recording: Recording, run: Run, period: Duration
+) -> tuple[list[Measurement], str]:
+    """Measure rows without partner, as-of rows and corrections as `verify` does, and the waits."""
+    if isinstance(query.goal, Recall):
+        query = replace(query, goal=replace(query.goal, over=period))
+    measured, oracle = _compared(query, recording, run)
+    slacks, unit = run.output.slacks, query.unit
+    begin = slacks[0][0] + to_units(period, unit) if slacks else 0
+    slack = average_slack(slacks, begin, run.output.top)
+    measured.append(Measurement(_name_of_slack(query), round(slack, 3), unit))
+    if run.has_arrival and run.output.waits:
+        wait = float(np.concatenate(run.output.waits).mean())
+        measured.append(Measurement("average wait", round(wait, 3), unit))
+    if run.metrics.lost_unknown:
+        unknown = Measurement("events of unknown loss", run.metrics.lost_unknown, "events")
+        measured.append(unknown)
+    return measured, oracle
+
+
+def _name_of_slack(query: JoinQuery) -> str:
+    """K is how long rows wait; where none does, how long events are kept."""
+    waits = query.emit == "ordered" or any(query.preserved)
+    return "average K" if waits else "average time that events are kept"
 
 
 def _accounting(metrics: Metrics) -> list[Measurement]:

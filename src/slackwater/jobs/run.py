@@ -48,7 +48,8 @@ class JobRun:
 
     def check(self, spark: SparkSession) -> None:
         """Check all that Spark can check; start and write nothing."""
-        self._plan(spark, may_write=False)
+        planner, *_ = self._plan(spark, may_write=False)
+        planner.check_files()
 
     def run(
         self,
@@ -88,6 +89,7 @@ class JobRun:
         planner = Planner(self._job, spark)
         fingerprint = planner.fingerprint()
         self._checkpoint.check(fingerprint)
+        planner.check_sink()
         return planner, planner.joined(may_write), fingerprint
 
     def _metrics_log(self) -> list[StreamingQueryListener]:
@@ -122,6 +124,11 @@ def summary(watch: QueryWatch) -> list[Measurement]:
         Measurement("events of unknown loss", metrics.lost_unknown, "events"),
         Measurement("results lost, estimated", metrics.lost_estimated, "results"),
         Measurement("rejected rows", sum(metrics.rejected.values()), "rows"),
+        *(
+            Measurement(f"  rejected: {why.replace('_', ' ')}", n, "rows")
+            for why, n in metrics.rejected.items()
+            if n
+        ),
         Measurement("events waiting", metrics.buffered, "events"),
         Measurement("K", metrics.slack, watch.unit),
     ]

@@ -11,16 +11,18 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from slackwater.engine.result_schema import LATE
+from slackwater.engine.result_schema import CHANGE, LATE
 from slackwater.errors import SlackwaterError
 from slackwater.jobs.job import Sink
-from slackwater.jobs.recordings import FORMATS, data_files, read_table
+from slackwater.jobs.recordings import FORMATS, data_files
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.joins.arrow_values import evaluate
 from slackwater.query.expression import Binary, Column, Literal, Node, parse, walk
+from slackwater.query.expression.names import QUOTED, unquoted
 
-_SELECTED = re.compile(r"\s*(?P<what>.+?)(?:\s+as\s+`?(?P<name>\w+)`?)?\s*", re.I | re.S)
-_PLAIN = re.compile(r"`?(\w+)`?")
+_NAME = rf"\w+|{QUOTED.pattern}"
+_SELECTED = re.compile(rf"\s*(?P<what>.+?)(?:\s+as\s+(?P<name>{_NAME}))?\s*", re.I | re.S)
+_PLAIN = re.compile(_NAME)
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LOG = "_spark_metadata"  # which files Spark's sink has committed
 _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json"}
@@ -42,9 +44,9 @@ class Columns(NamedTuple):
         return self.origin.get(result)
 
 
-def columns_of(sink: Sink, exact: pa.Table, marks_late: bool) -> Columns:
-    """Apply the select of a sink to the true results."""
-    available = [*exact.column_names, *([LATE] if marks_late else [])]
+def columns_of(sink: Sink, exact: pa.Table, marks: Sequence[str]) -> Columns:
+    """Apply the select of a sink to the true results, and to `marks`, columns of results only."""
+    available = [*exact.column_names, *marks]
     selected = [
         (what, alias)
         for text in sink.select or ("*",)
@@ -53,12 +55,12 @@ def columns_of(sink: Sink, exact: pa.Table, marks_late: bool) -> Columns:
     names, columns, unknown = [], {}, []
     origin: dict[str, str] = {}
     for what, name in selected:
-        plain = _PLAIN.fullmatch(what)
         names.append(name)
-        if plain is not None and plain[1] in available:
-            origin.setdefault(plain[1], name)
-            if plain[1] != LATE:
-                columns[name] = exact.column(plain[1])
+        own = unquoted(what)
+        if own in available and (own == what or _PLAIN.fullmatch(what)):
+            origin.setdefault(own, name)
+            if own not in marks:
+                columns[name] = exact.column(own)
             continue
         value = _computed(what, exact)
         if value is None:
@@ -72,8 +74,7 @@ def _parsed(text: str) -> tuple[str, str]:
     """Split an expression from its alias; without one, Spark uses the expression as the name."""
     match = _SELECTED.fullmatch(text)
     assert match is not None  # it matches any text that is not empty; the job file refuses those
-    plain = _PLAIN.fullmatch(match["what"])
-    return match["what"], match["name"] or (plain[1] if plain else match["what"])
+    return match["what"], unquoted(match["name"] or match["what"])
 
 
 def _computed(what: str, table: pa.Table) -> Any | None:
@@ -108,9 +109,10 @@ def _is_number(table: pa.Table, name: str) -> bool:
 def read_output(paths: Sequence[Path], sink: Sink, columns: Columns) -> pa.Table:
     """Read the output in files and directories, in the types of the true results."""
     kinds = {field.name: field.type for field in columns.true.schema}
-    late = columns.named(LATE)
-    if late is not None:
-        kinds[late] = pa.bool_()
+    for mark, kind in ((LATE, pa.bool_()), (CHANGE, pa.string())):
+        name = columns.named(mark)
+        if name is not None:
+            kinds[name] = kind
     schema = pa.schema(list(kinds.items()))
     parts = [
         _part(file, root, sink, columns.names, schema) for root in paths for file in _files(root)
@@ -172,7 +174,7 @@ def _part(file: Path, root: Path, sink: Sink, names: Sequence[str], schema: pa.S
     inside = [name for name in names if name not in (in_path or sink.partition_by)]
     types = {} if form == "parquet" else {n: _text_type(schema, n) for n in inside}
     try:
-        table = read_table(file, form, types, {**sink.options, **_header(file, form, inside)})
+        table = _read(file, form, types, sink.options)
         return pa.table([_column(table, in_path, field, form) for field in schema], schema=schema)
     except pa.ArrowException as error:
         msg = f"{file} is not an output of this job: {str(error).splitlines()[0]}"
@@ -185,13 +187,39 @@ def _text_type(schema: pa.Schema, name: str) -> pa.DataType | None:
     return None if kind is None or pa.types.is_timestamp(kind) else kind
 
 
-def _header(file: Path, form: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the header option of a CSV file, if it starts with the names of its columns."""
-    if form != "csv":
-        return {}
+def _read(file: Path, form: str, types: dict[str, Any], options: dict[str, str]) -> pa.Table:
+    """Read one file; `types` has its columns, with None where the type is read from the file."""
+    known = {name: kind for name, kind in types.items() if kind is not None}
+    if form == "parquet":
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(file).read()
+    if form == "json":
+        from pyarrow import json
+
+        schema = pa.schema(list(known.items())) if known else None
+        return json.read_json(file, parse_options=json.ParseOptions(explicit_schema=schema))
+    from pyarrow import csv
+
+    reading = csv.ReadOptions(
+        column_names=None if _has_header(file, [*types], options) else [*types]
+    )
+    parsing = csv.ParseOptions(delimiter=options.get("sep", options.get("delimiter", ",")))
+    # A null is an empty field, and an empty text has quotes: so Spark writes them, and Arrow.
+    converting = csv.ConvertOptions(
+        column_types=known,
+        null_values=[options.get("nullValue", "")],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    return csv.read_csv(file, reading, parsing, converting)
+
+
+def _has_header(file: Path, names: Sequence[str], options: dict[str, str]) -> bool:
+    """Whether a CSV file begins with the names of its columns."""
     with file.open(encoding="utf-8") as lines:
         first = lines.readline().strip().replace('"', "").split(",")
-    return {"header": "true"} if first == list(names) else {}
+    return first == list(names) or options.get("header", "").lower() == "true"
 
 
 def _column(table: pa.Table, in_path: dict[str, str], field: pa.Field, form: str) -> pa.Array:

@@ -22,6 +22,7 @@ from slackwater.jobs.recordings import arrow_types
 from slackwater.jobs.toml_table import JobFileError
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
+from slackwater.query.expression.names import unquoted
 from slackwater.query.goals import Slack
 from slackwater.query.join import JoinQuery
 from slackwater.query.units import to_units
@@ -172,8 +173,9 @@ def row_bytes(source: Source) -> int | None:
     if source.schema is None:
         return None
     types = arrow_types(source.schema)
-    computed = [text for text in source.select if text not in types]
-    names = [n for n in source.select if n in types] if source.select else list(types)
+    selected = list(map(unquoted, source.select))
+    computed = [text for text in selected if text not in types]
+    names = [n for n in selected if n in types] if selected else list(types)
     return sum(_width(types[name]) for name in names) + _TEXT * len(computed)
 
 

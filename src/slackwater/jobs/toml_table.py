@@ -8,7 +8,7 @@ allowed are name, trigger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
@@ -20,6 +20,26 @@ Made = TypeVar("Made")
 
 class JobFileError(SlackwaterError, ValueError):
     """A job file that cannot be run."""
+
+
+class Findings:
+    """Collects the errors of parts that do not depend on each other, to raise them together."""
+
+    def __init__(self) -> None:
+        self._problems: list[str] = []
+
+    def of(self, make: Callable[[], Made]) -> Made | None:
+        """Call `make` and return its result; None if it raises, which is noted."""
+        try:
+            return make()
+        except JobFileError as error:
+            self._problems.append(str(error))
+            return None
+
+    def check(self) -> None:
+        """Raise what was noted, a line each."""
+        if self._problems:
+            raise JobFileError("\n".join(dict.fromkeys(self._problems)))
 
 
 class Table:
@@ -41,9 +61,7 @@ class Table:
         self.where = where
         self.given = given
         if allowed is not None:
-            for key in given:
-                if key not in allowed:
-                    self.unknown(key, allowed)
+            self.check_known(given, allowed)
 
     # ---- errors
 
@@ -56,11 +74,12 @@ class Table:
         """Raise: `key` has a value that is not allowed."""
         self.fail(f"{key} must be {allowed}, got {self.given.get(key)!r}")
 
-    def unknown(self, key: str, known: Sequence[str]) -> NoReturn:
-        """Raise: there is no such key."""
-        near = get_close_matches(key, known, n=1)
-        hint = f' (did you mean "{near[0]}"?)' if near else ""
-        self.fail(f'has no key "{key}"{hint}; allowed are {", ".join(known)}')
+    def check_known(self, keys: Iterable[str], known: Sequence[str]) -> None:
+        """Raise if some keys are not known, about all of them at once."""
+        unknown = [f'"{key}"{_meant(key, known)}' for key in keys if key not in known]
+        if unknown:
+            what = "keys" if len(unknown) > 1 else "key"
+            self.fail(f"has no {what} {', '.join(unknown)}; allowed are {', '.join(known)}")
 
     def checked(self, make: Callable[[], Made]) -> Made:
         """Call `make` and return its result; errors of the query name the table."""
@@ -166,3 +185,8 @@ class Table:
                 what = f"{key} {dotted}".lstrip()
                 self.fail(f"{what} must be a text, number or boolean, got {value!r}")
         return found
+
+
+def _meant(key: str, known: Sequence[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    return f' (did you mean "{near[0]}"?)' if near else ""

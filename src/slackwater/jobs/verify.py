@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slackwater.engine.result_schema import LATE, RESULT_TS
+from slackwater.engine.result_schema import CHANGE, LATE, RESULT_ID, RESULT_TS
 from slackwater.jobs.comparison import RowComparison, compare_rows, compare_windows
 from slackwater.jobs.job import JobFile
 from slackwater.jobs.measurement import Measurement
 from slackwater.jobs.recordings import of_job
 from slackwater.jobs.sink_files import Columns, columns_of, read_output
 from slackwater.jobs.toml_table import JobFileError
+from slackwater.jobs.verification import EXAMPLES, Verification, needed
+from slackwater.jobs.verify_kinds import compare_kind
 from slackwater.query.aggregate import AggregateQuery
 from slackwater.query.any_query import AnyQuery
 from slackwater.query.goals import Recall
@@ -30,22 +32,7 @@ from slackwater.testing.oracle import Exact, exact
 
 _EVERY = "1 second"  # recall is measured each second
 
-EXAMPLES = 3  # rows that are shown of each fault
 STEPS = ("reading the streams", "computing the truth", "reading the output", "comparing")
-
-
-class Verification(NamedTuple):
-    """The result of a comparison."""
-
-    measurements: list[Measurement]
-    examples: dict[str, list[dict[str, Any]]]  # rows of the output, by fault
-    notes: list[str]
-    oracle: str = ""  # what computed the truth
-
-    @property
-    def ok(self) -> bool:
-        """Whether all measurements are within their limits."""
-        return all(measured.ok for measured in self.measurements)
 
 
 def verify(
@@ -80,7 +67,7 @@ def verify(
     on_step(STEPS[1], 1, len(STEPS))
     true = exact(job.query, recording.tables)
     on_step(STEPS[2], 2, len(STEPS))
-    columns = columns_of(job.sink, true.table, _marks_late(job.query))
+    columns = columns_of(job.sink, true.table, marks_of(job.query))
     found = read_output(paths, job.sink, columns)
     on_step(STEPS[3], 3, len(STEPS))
     verification = compare(job.query, true, columns, found)
@@ -98,15 +85,14 @@ def _sink_path(job: JobFile) -> Path:
     return Path(job.sink.path)
 
 
-@singledispatch
-def _marks_late(query: AnyQuery) -> bool:
-    """Return whether results have a column that marks late ones."""
-    return False
-
-
-@_marks_late.register
-def _(query: JoinQuery) -> bool:
-    return query.late == "emit" and query.select != "count"
+def marks_of(query: AnyQuery) -> list[str]:
+    """Return the columns of results that are no part of the truth."""
+    if not isinstance(query, JoinQuery) or query.select == "count":
+        return []
+    marks = [RESULT_ID] if query.result_id else []
+    if query.late == "emit":
+        marks += [LATE, CHANGE] if any(query.preserved) else [LATE]
+    return marks
 
 
 @singledispatch
@@ -126,9 +112,11 @@ def _(query: JoinQuery, exact: Exact, columns: Columns, found: pa.Table) -> Veri
     if not columns.true.num_columns:
         msg = "no column of the output can be computed without Spark; select one unchanged"
         raise JobFileError(msg)
+    if query.how != "inner":
+        return compare_kind(query, exact, columns, found, notes)
     weight = None
     if query.select == "count":
-        weight = _needed(columns, "n")
+        weight = needed(columns, "n")
     late_name = columns.named(LATE)
     late = None if late_name is None else np.asarray(found.column(late_name))
     if query.late == "emit" and late_name is None and query.select != "count":
@@ -191,7 +179,7 @@ def _recalls(
 
 @compare.register
 def _(query: WindowQuery, exact: Exact, columns: Columns, found: pa.Table) -> Verification:
-    keys = [_needed(columns, name) for name in (RESULT_TS, *query.by)]
+    keys = [needed(columns, name) for name in (RESULT_TS, *query.by)]
     values = [name for result in query.select if (name := columns.named(result)) is not None]
     compared = compare_windows(columns.true, found, keys, values)
     in_tuples = isinstance(query.length, Tuples)
@@ -222,9 +210,9 @@ def _(query: WindowQuery, exact: Exact, columns: Columns, found: pa.Table) -> Ve
 
 @compare.register
 def _(query: AggregateQuery, exact: Exact, columns: Columns, found: pa.Table) -> Verification:
-    keys = [_needed(columns, name) for name in ("window_start", *query.group_columns)]
+    keys = [needed(columns, name) for name in ("window_start", *query.group_columns)]
     values = [name for result in query.select if (name := columns.named(result)) is not None]
-    flag = _needed(columns, "exact")
+    flag = needed(columns, "exact")
     true = columns.true
     early = found.filter(pc.invert(found.column(flag)))
     final = found.filter(found.column(flag))
@@ -279,14 +267,6 @@ def _mean(values: Any) -> float:
 
 
 # ---- columns
-
-
-def _needed(columns: Columns, result: str) -> str:
-    name = columns.named(result)
-    if name is None:
-        msg = f"the output must have {result} unchanged, got {', '.join(columns.names)}"
-        raise JobFileError(msg)
-    return name
 
 
 def _not_compared(names: Sequence[str]) -> list[str]:

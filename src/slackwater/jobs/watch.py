@@ -102,24 +102,6 @@ class QueryWatch:
         return ms / 1000
 
 
-class NativeWatch(QueryWatch):
-    """The same for a query of Spark's own, which has fewer metrics."""
-
-    @property
-    def results(self) -> int:
-        """Results so far."""
-        return self.total("results")
-
-    @property
-    def late(self) -> int:
-        """Dropped events so far; Spark does not know the results that this costs."""
-        return self.total("dropped")
-
-    def total(self, name: str) -> int:
-        """Return the sum over all micro-batches."""
-        return sum(line[name] for line in self.lines)
-
-
 # ---- start and wait
 
 

@@ -170,6 +170,11 @@ function summary(query, place) {
     const strong = make('b', target !== null && measured !== null && recall < target ? {class: 'low'} : {}, percent(recall));
     lede.push(strong, measured === null ? ' of the results so far were in time' : ' of the results are in time', target === null ? '.' : `; the target is ${percent(target)}.`);
   }
+  const right = query.last('right_rows', place), wanted = query.last('right_target', place);
+  if (right !== null) {
+    const strong = make('b', wanted !== null && right < wanted ? {class: 'low'} : {}, percent(right));
+    lede.push(lede.length ? ' ' : '', strong, ' of the rows that had to be decided were right so far', wanted === null ? '.' : `; the target is ${percent(wanted)}.`);
+  }
   const early = query.spec.kind === 'aggregate';
   if (early) lede.push(...earlyWords(query, place));
   if (k !== null && !early) lede.push(k > 0 ? ' Events wait ' : ' Events do not wait at all', k > 0 ? make('b', {}, duration(k)) : '', k > 0 ? ' to be put in order.' : '.');
@@ -182,6 +187,8 @@ function summary(query, place) {
   const tiles = [
     ['Recall', percent(recall), recall], ['Target', percent(target), target], ['Slack K', duration(k), early ? null : k],
     ['Latency', duration(series.latency?.[place]), series.latency?.[place]],
+    ['Right rows', percent(right), right, wanted === null ? '' : `target ${percent(wanted)}`],
+    ['Taken back', compact(query.last('withdrawn_rows', place)), right === null ? null : query.last('withdrawn_rows', place)],
     ['Rows in', compact(arrivals), arrivals, isNumber(series.rows?.[place]) ? `${compact(series.rows[place])}/s` : ''],
     ['Results', compact(query.last('produced', place)), query.last('produced', place)],
     ['Late events', compact(late === null ? null : late + dropped), late, lateShare === null ? '' : percent(lateShare, lateShare < 0.01 ? 2 : 1)],

@@ -75,7 +75,8 @@ const controls = {
     element('no-control').hidden = isPossible;
     const why = isEarly ? 'Early results have a deadline, which cannot be changed during the run.' : isOurs && isOver ? 'The run has ended; its target can no longer be changed.' : this.can && !isOurs ? 'This query takes no commands.' : this.why;
     setText(element('no-control'), why);
-    if (target !== null && this.proposal === null) {  // untouched, it follows the target
+    const isUntouched = this.proposal === null && document.activeElement !== element('recall-number');
+    if (target !== null && isUntouched) {  // it follows the target, but not under the hands of a person who types
       element('recall-slider').value = element('recall-number').value = Number((100 * target).toFixed(4));
     }
     this.expect();

@@ -21,7 +21,11 @@ const describers = {
       ...lineIf(series.target, {label: 'target', colour: 'target', isStep: true, width: 1.5, dash: [6, 4], text: percent}),
     ];
     const isRecall = lines.some(line => line.label !== 'target');
-    return isRecall ? {lines, hasWords: true, range: recallRange, yText: value => percent(value, 1)} : null;
+    lines.push(
+      ...lineIf(series.right, {label: 'right rows', colour: 's1', width: 2, text: percent}),
+      ...lineIf(series.rightTarget, {label: 'target of right rows', colour: 's1', isStep: true, width: 1.5, dash: [6, 4], text: percent}),
+    );
+    return isRecall || known(series.right) ? {lines, hasWords: true, range: recallRange, yText: value => percent(value, 1)} : null;
   },
 
   slack(query, series) {

@@ -140,15 +140,18 @@ function seriesOf(query) {
   };
   const late = stream => {
     const kept = query.column(`streams.${stream}.late_kept`), dropped = query.column(`streams.${stream}.late_dropped`);
-    const all = query.column(`streams.${stream}.arrivals`);
-    return all && kept && dropped && all.map((value, n) => {
-      const from = Math.max(0, n - 5), came = value - all[from];  // over a few lines: one may have no rows
-      return !n || value === null || !(came > 0) ? null : Math.max(0, (kept[n] + dropped[n] - kept[from] - dropped[from]) / came);
+    const ordered = query.column(`streams.${stream}.in_order`);
+    return ordered && kept && dropped && ordered.map((value, n) => {
+      const from = Math.max(0, n - 5);  // over a few lines: one may have no rows
+      const late = kept[n] + dropped[n] - kept[from] - dropped[from];
+      const judged = value - ordered[from] + late;  // not those that came: at a flush, those that waited are judged
+      return !n || value === null || !(judged > 0) ? null : Math.max(0, late / judged);
     });
   };
   query.series = {
     version: query.version, x, isClock,
     measured: query.column('charts.recall'), recall: query.column('recall'), target: query.column('target'),
+    right: query.column('right_rows'), rightTarget: query.column('right_target'),
     slack: scaled('slack', query.perMs), latency: scaled('charts.latency', query.perMs),
     rows: rate('arrivals'), results: rate('produced'),
     late: query.streams.map(late),
