@@ -5,11 +5,14 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.controllers.controller import Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.controllers.late_degree import behind, quality, quality_curve
 from slackwater.controllers.measured import Measured
 from slackwater.controllers.model import RecallModel
+from slackwater.events.log import Log
 from slackwater.stats.buckets import BUCKETS
+from slackwater.stats.delays import Delays
 from slackwater.stats.productivity import Productivity
 from slackwater.stats.results import Results
 from slackwater.stats.statistics import Statistics
@@ -44,6 +47,43 @@ def test_the_example_with_slack_and_with_a_lead():
     assert quality_curve((LATE, LATE), (3, 2), (1, 0), 0) == pytest.approx([0.565])
 
 
+@pytest.mark.parametrize(("most_late", "slack"), [(None, 3), (2, 2), (9, 9)])
+def test_the_last_late_degree_counts_all_that_are_later(most_late, slack):
+    # windows of 3 and 2 units; one event of ten is 9 late. Of degrees 0 to Λ_max the last has all
+    # "of Λ_max or more": K = Λ_max passes for enough. Here it is the longest window by default
+    streams = sw.Stream("a", "ts", 3), sw.Stream("b", "ts", 2)
+    goal = sw.Recall(1.0, over=2, every=1, granularity=1, model="late-degree", most_late=most_late)
+    asked = sw.join(*streams, on="k", goal=goal, bounds="(]")
+    controller = controller_for(asked)
+    statistics = controller.statistics(asked)
+    statistics.delays.latest[:, [0, 9]] = [9, 1]
+    assert controller.next_slack(Interval(100, 0, 90, (100, 100), statistics)) == slack
+
+
+@pytest.mark.parametrize(
+    ("produced", "wanted"),
+    [
+        (144, 0.9),  # (.9 * (160 + 80) - 144) / 80: on target so far
+        (160, 0.7),  # nothing was lost
+        (100, 1.0),  # 1.45: more than all is not to be had
+    ],
+)
+def test_the_true_results_of_a_cross_join_follow_from_its_data_rates(produced, wanted):
+    # windows of 30 and 20 that slide by 10, rates of .1 and .2: .1 * .2 * (30 + 20 - 10) = .8
+    # results in a unit of time: 80 in the first interval of 100 (counted), the second, and the next
+    streams = sw.Stream("a", "ts", 30), sw.Stream("b", "ts", 20)
+    goal = sw.Recall(0.9, every=100, granularity=1, model="late-degree", overall=True)
+    controller = controller_for(sw.join(*streams, goal=goal, bounds="(]", slide=10))
+    statistics = controller.statistics(sw.join(*streams, goal=goal, bounds="(]", slide=10))
+    statistics.delays._totals[:, [0, 3]] = [[10, 100], [20, 100]]
+    statistics.produced, statistics.lost = 70, 10
+    controller._wanted(Interval(100, 0, 100, (100, 100), statistics))
+    statistics.produced = produced
+    again = controller_for(sw.join(*streams, goal=goal, bounds="(]", slide=10))
+    again.resume(controller.state())
+    assert again._wanted(Interval(200, 0, 200, (200, 200), statistics)) == pytest.approx(wanted)
+
+
 # ---- ICDE16 IV
 
 
@@ -56,6 +96,26 @@ def test_recall_of_two_streams_with_the_delays_of_the_thesis():
     model.learn(statistics.delays)
     assert model.curve() == pytest.approx([0.6 * 1.4 / 2, 0.8 * 1.7 / 2, 0.9 * 1.9 / 2, 1.0])
     assert [model.smallest_slack(r) for r in (0.42, 0.43, 0.9, 1.0)] == [0, 1, 3, 3]
+
+
+@pytest.mark.parametrize(("b", "arrived"), [(1, 0.6 + 0.8 + 0.9), (2, 2 * 0.6 + 0.9), (3, 3 * 0.6)])
+def test_longer_basic_windows_count_less_as_arrived(b, arrived):
+    # W = 3, g = 1. Of a basic window there is what had arrived when it began: "when n_i = 1 [b = 3]
+    # the estimation considers only in-order tuples" (IV-A)
+    goal = sw.Recall(0.5, model="eqsel", granularity=1, basic_window=b)
+    statistics = Statistics(query(goal, 3), every=10, granularity=1, keep=10)
+    statistics.delays.histogram[:, :4] = [6, 2, 1, 1]
+    statistics.delays.top = 3
+    model = RecallModel(query(goal, 3), goal.basic_steps("ms"))
+    model.learn(statistics.delays)
+    assert model.recall(0) == pytest.approx(0.6 * arrived / 3)
+
+
+def test_a_basic_window_is_a_multiple_of_g():
+    with pytest.raises(sw.QueryError, match="basic_window must be a multiple of granularity"):
+        query(sw.Recall(0.9, model="eqsel", basic_window="15 ms"))
+    with pytest.raises(sw.QueryError, match="basic_window= is for model='eqsel' and 'noneqsel'"):
+        sw.Recall(0.9, basic_window="20 ms")
 
 
 @pytest.mark.parametrize("window", [20, sw.Tuples(2)])
@@ -110,6 +170,47 @@ def test_instant_requirement(gamma, wanted):
     results = Results(every=1, keep=9)
     results.produce(np.arange(3), np.array([8, 9, 5]))
     assert manager.instant_requirement(results, clock=2) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(("calibrate", "slack"), [(True, 3), (False, 1)])
+def test_without_calibration_the_model_alone_decides(calibrate, slack):
+    # curve .42 .68 .855 1 at K = 0 to 3. Γ = .6 needs K = 1; the last period lost so much that the
+    # next interval has to lose nothing
+    goal = sw.Recall(0.6, over=3, every=1, granularity=1, model="eqsel", calibrate=calibrate)
+    manager = controller_for(query(goal))
+    statistics = manager.statistics(query(goal))
+    statistics.delays.histogram[:, :4] = [6, 2, 1, 1]
+    statistics.delays.top = 3
+    manager.resume({"lost": [[0, 9.0], [1, 9.0]]})
+    statistics.results.produce(np.arange(2), np.array([1, 1]))
+    assert manager.next_slack(Interval(2, 0, 2, (2, 2), statistics)) == slack
+
+
+def test_adwin_watches_the_logarithm_of_delays_or_the_delays():
+    # delays of 0, 1, 2 and at least 4095 steps of 10
+    for adwin, signal in (("log", np.log([1, 2, 3, 4096]) / np.log(4096)),
+                          ("delay", np.array([0, 1, 2, 4095]) / 4095)):  # fmt: skip
+        delays = Delays(1, granularity=10, every=100, adwin=adwin)
+        log = Log()
+        first, end = log.append(np.arange(4), np.zeros(4, int), [np.zeros(4, np.int32)])
+        log.records().delay[first:end] = [0, 10, 11, 999_999]
+        delays.arrive(first, end, 999_999, log.records())
+        delays.close(100)
+        [[chunk]] = delays._adwin[0].rows
+        assert (chunk.size, chunk.mean) == (4, pytest.approx(signal.mean()))
+        assert chunk.spread == pytest.approx(4 * signal.var())
+
+
+def test_the_largest_delay_is_that_of_the_adwin_windows():
+    # ten intervals with delays of 300, then fifty without: MaxD^H ends at 0, Max-K-slack's at 300
+    delays, log, found = Delays(1, granularity=10, every=100), Log(), []
+    for n in range(60):
+        first, end = log.append(np.arange(20), np.zeros(20, int), [np.zeros(20, np.int32)])
+        log.records().delay[first:end] = 300 if n < 10 else 0
+        delays.arrive(first, end, 300, log.records())
+        delays.close(100 * (n + 1))
+        found.append(delays.largest)
+    assert set(found[:10]) == {30} and found[-1] == 0
 
 
 # ---- ours

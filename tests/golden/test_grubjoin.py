@@ -103,6 +103,172 @@ def test_scores_come_from_one_histogram_per_stream():
     assert lag_scores(2, 1, shed, lengths).tolist() == [10_000, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("window", "basic", "lag", "place"), [(100, 5, 90, 18), (140, 7, 120, 17), (220, 11, 200, 18)]
+)
+def test_lags_are_found_in_short_basic_windows_too(window, basic, lag, place):
+    # an event of S2 comes 90 after its partner of S1: with b = 5 in basic window 18, ages 90 to 94
+    query = sw.join(
+        *(sw.Stream(f"s{i}", "ts", window) for i in (1, 2)),
+        shed=sw.Harvest(budget=1e9, every=10**6, basic_window=basic, scores="per-stream"),
+        goal=sw.NoSlack(),
+    )
+    first, last = pa.table({"ts": [1000]}), pa.table({"ts": [1000 + lag]})
+    engine = JoinEngine(query, dict.fromkeys(query.names, first.schema))
+    engine.shedder.shed.number[places.SAMPLE] = 1.0  # all events are in the sample
+    engine.feed(recorded(query, {"s1": first, "s2": last}, None)[0])
+    engine.flush()
+    scores = lag_scores(1, 0, engine.shedder.shed, [window, window])
+    assert scores.tolist() == [float(k == place) for k in range(-(-window // basic))]
+
+
+# ---- IV-C and V-A.2 by hand: two streams, two basic windows each
+#
+#   S1: a basic window costs 4 and gives 6 results      S2: it costs 2 and gives 4, or 2.8
+
+
+TWO = setting.model(
+    rate=[1.0, 1.0], candidates=[[8.0], [4.0]], matches=[[12.0], [6.8]],
+    scores=[[[6.0, 6.0]], [[4.0, 2.8]]],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "budget", "counts", "output"),
+    [
+        ("output", 4.0, [1, 0], 6.0),  # 6 is more than 4
+        ("output per cost", 4.0, [0, 2], 6.8),  # 4 / 2 is more than 6 / 4
+        ("gain per cost", 4.0, [0, 2], 6.8),
+        ("output", 6.0, [1, 1], 10.0),
+        ("output per cost", 6.0, [0, 2], 6.8),  # after [0, 1]: 6.8 / 4 is more than 10 / 6
+        ("gain per cost", 6.0, [1, 1], 10.0),  # but 6 / 4 is more than 2.8 / 2
+    ],
+)
+def test_best_output_best_output_per_cost_and_best_gain_per_cost(metric, budget, counts, output):
+    found = setting.choose(TWO, budget, "greedy", metric)
+    assert found.ravel().tolist() == counts
+    assert setting.output(found, TWO) == pytest.approx(output)
+
+
+def test_greedy_reverse_leaves_out_what_loses_least_for_its_cost_and_adds_nothing_again():
+    # all costs 12; 2 for 2.8 is cheaper to lose than 4 for 6, then 4 for 6 than 2 for 4
+    assert setting.choose(TWO, 9.0, "reverse").ravel().tolist() == [1, 1]
+    # ours uses the 3 that are left
+    assert setting.choose(TWO, 9.0, "better").ravel().tolist() == [1, 2]
+
+
+def test_double_sided_switches_at_a_half_to_the_power_of_half_the_other_streams():
+    # m = 2: 0.5 ** 0.5 = 0.707 of 12
+    assert setting.choose(TWO, 0.70 * 12, "double-sided").ravel().tolist() == [1, 2]  # greedy
+    assert setting.choose(TWO, 0.72 * 12, "double-sided").ravel().tolist() == [1, 1]  # reverse
+
+
+def test_the_settings_that_greedy_tries_are_counted():
+    # budget 4: [1, 0] and [0, 1] once each; then [1, 1] is too much, [0, 2] is taken, and [1, 2]
+    # is not tried, as S1 is frozen
+    assert setting.searched(TWO, 4.0, "greedy")[1] == 4
+    # all of 12 to 9: both twice, as above
+    assert setting.searched(TWO, 9.0, "reverse")[1] == 4
+    assert setting.searched(TWO, 4.0, "exhaustive")[1] == 9  # each direction: off, 1 or 2
+
+
+def work_after_a_decision(**options):
+    """The work in the buffer of the virtual server right after the first Δ; 1 is 0.001 ms."""
+    query = sw.join(
+        sw.Stream("a", "ts", 10), sw.Stream("b", "ts", 10), where="a.x <= b.x",
+        shed=sw.Harvest(budget=1e6, every=20, fraction=0.5, search="greedy", basic_window=5,
+                        index="none", **options),
+        goal=sw.NoSlack(),
+    )  # fmt: skip
+    tables = {name: pa.table({"ts": np.arange(21), "x": np.zeros(21)}) for name in "ab"}
+    engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
+    engine.feed(recorded(query, tables, None)[0])
+    assert engine.shedder.is_shedding
+    return 1000 * float(engine.shedder.shed.number[places.WORK])
+
+
+def test_the_time_of_setting_is_charged_to_the_virtual_server():
+    # two streams of two basic windows, half of the work: [1, 0] and [0, 1] are tried, and one is
+    # taken; with the other, or with its own second one, it would be a little more than half
+    events = work_after_a_decision()
+    assert work_after_a_decision(setting_cost=5.0) - events == pytest.approx(5.0 * (2 + 2))
+
+
+def cost_after_drops(buffer):
+    """What the whole join is taken to cost a ms, after a Δ in which events were dropped."""
+    query = sw.join(
+        sw.Stream("a", "ts", 1000), sw.Stream("b", "ts", 1000), where="a.x <= b.x",
+        shed=sw.Harvest(budget=200.0, every=20, buffer=buffer, index="none", sample=0.9),
+        goal=sw.NoSlack(),
+    )  # fmt: skip
+    tables = {name: pa.table({"ts": np.arange(21), "x": np.zeros(21)}) for name in "ab"}
+    engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
+    engine.feed(recorded(query, tables, None)[0])
+    metrics = engine.metrics()
+    assert 30 < metrics.shed < 42
+    return metrics.shedding.full_cost / 1000
+
+
+def test_a_throttle_slower_than_its_buffer_plans_with_the_events_that_were_dropped():
+    # of 20 events of each stream all but three or so were dropped; while windows fill, an event
+    # meets half of those that are there in the end
+    assert cost_after_drops(buffer=19) == pytest.approx(2 * 20 / 2, rel=0.1)
+    assert cost_after_drops(buffer=20) == pytest.approx(2 * 3 / 2, rel=0.1)
+
+
+# ---- what the paper learns
+
+
+def learning_of(scores):
+    query = sw.join(
+        sw.Stream("s1", "ts", 100), sw.Stream("s2", "ts", 100), sw.Stream("s3", "ts", 100),
+        shed=sw.Harvest(budget=1e9, basic_window=50, scores=scores), goal=sw.NoSlack(),
+    )  # fmt: skip
+    schema = pa.schema({"ts": pa.int64()})
+    shedder = JoinEngine(query, dict.fromkeys(query.names, schema)).shedder
+    return shedder.learning, shedder.shed
+
+
+def test_orders_of_the_paper_are_by_selectivity_and_selectivities_know_no_direction():
+    window, tied = np.array([10.0, 1000.0, 10.0]), [{1, 2}, {0, 2}, {0, 1}]
+    found = {}
+    for scores in ("per-stream", "direction"):
+        learning, shed = learning_of(scores)
+        shed.entered[0, 0, 1:] = 100.0
+        # S1 found 10 of 1000 in S2, and nothing was found in 1000 the other way
+        shed.compared[0, 0, 1], shed.passed[0, 0, 1, 0] = 1000.0, 10.0
+        shed.compared[0, 1, 0] = 1000.0
+        # and 100 of 1000 in S3
+        shed.compared[0, 0, 2], shed.passed[0, 0, 2, 0] = 1000.0, 100.0
+        matches = [learning.matches(0, 0, s, window) for s in (1, 2)]
+        matches.append(learning.matches(0, 1, 0, window))
+        found[scores] = matches, learning.orders([[1, 2], [0, 2], [0, 1]], tied, window)[0]
+    matches, order = found["per-stream"]
+    assert order == [1, 2]  # 0.005 of 1000 is less than 0.1 of 10, as a selectivity
+    assert matches == pytest.approx([5.0, 1.0, 0.05], rel=0.06)
+    matches, order = found["direction"]
+    assert order == [2, 1]  # one match is less than ten
+    assert matches == pytest.approx([10.0, 1.0, 0.0], rel=0.06, abs=0.01)
+
+
+def test_beta_of_the_paper_is_of_events_that_left_the_buffer():
+    # an event each ms, of a and b in turn; each comes to the join with the next one. The n-th is
+    # compared with n // 2 others, half a ms each. They leave the buffer at 2, 3, 4, 5, 6, 7, 8.5,
+    # 10, 12, 14, 16.5 and 19: 11 of the 16 in 17 ms. By their mean cost it would be less than 10
+    query = sw.join(
+        sw.Stream("a", "ts", 1000), sw.Stream("b", "ts", 1000), where="a.x <= b.x",
+        shed=sw.Harvest(budget=2000.0, every=17, buffer=1000, throttle="rates", index="none"),
+        goal=sw.NoSlack(),
+    )  # fmt: skip
+    tables = {
+        name: pa.table({"ts": np.arange(first, 18, 2), "x": np.zeros(10 - first)})
+        for first, name in ((1, "a"), (2, "b"))
+    }
+    engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
+    engine.feed(recorded(query, tables, None)[0])
+    assert engine.shedder.throttle.z == 11 / 16 == 0.6875
+
+
 def test_random_drop_keeps_equal_shares_of_equal_streams():
     """Three alike streams, also in the orders, at half the cost: the cost is spent evenly."""
     rate, order = np.full(3, 10.0), np.array([[1, 2], [2, 0], [0, 1]])

@@ -292,6 +292,40 @@ def test_an_event_that_no_window_end_finds_in_its_window_joins_nothing(answer):
     assert answer(Case(events, [0, 2], "cross", slide=3), words) == ["A9 B7", "A9 B9"]
 
 
+#   arrives     A10 B10 B11   A13 B15 A12   A20 B20          U = 10
+#   window end  10                          20
+ONE_SLIDE = "A10 B10 B11 A13 B15 A12 A20 B20"
+
+
+@both
+def test_the_window_waits_until_it_can_slide(answer):
+    # "it cannot move if we have not seen [...] a pending tuple e with e.ts >= WindowEnd + U" (4.1):
+    # A12 is not late. All 4 * 4 pairs lie in the windows of 30 that end at 20.
+    words, events = streams(ONE_SLIDE)
+    case = Case(events, [30, 30], "cross", bounds="(]", slide=10, overdue="now")
+    assert len(answer(case, words)) == 16
+    unit = case._replace(slide=1)  # the end moves on to 13, and A12 comes behind B10, B11 and A13
+    assert len(answer(unit, words)) == 14
+
+
+def test_what_waits_for_the_slide():
+    _, events = streams(ONE_SLIDE)
+    steps = naive_steps(events, slack=0, n_streams=2, overdue="now", slide=10)
+    assert [step.sync for step in steps][:7] == [
+        [[10], []], [[], []], [[], [11]], [[13], [11]], [[13], [11, 15]], [[12, 13], [11, 15]],
+        [[12, 13, 20], [11, 15]],
+    ]  # fmt: skip
+
+
+@both
+def test_a_window_without_its_end_can_slide_a_unit_earlier(answer):
+    # [0, 10) is complete when both streams have reached 9: A8 of [0, 10) is late, A11 is not.
+    words, events = streams("A9 B9 A8 B15 A13 A11 B19 A19")
+    case = Case(events, [10, 10], "cross", bounds="[)", slide=10, overdue="now")
+    made = {"A9 B9", *(f"{a} {b}" for a in ("A11", "A13", "A19") for b in ("B15", "B19"))}
+    assert set(answer(case, words)) == made
+
+
 @both
 def test_half_open_windows_of_one_unit_hold_one_time(answer):
     # [t, t + 1) holds t alone, [t + 1 - 2, t + 1) also the time before it.

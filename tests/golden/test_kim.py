@@ -1,5 +1,7 @@
 """Kim: heartbeats and window extents on examples that can be checked by eye."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -128,6 +130,71 @@ def test_marks_stand_where_a_window_has_ended():
     assert marks((10, 7), distance=2) == [8]  # before what is dropped
 
 
+# ---- one corrupt value
+
+
+def refused(times, **options):
+    """Which of these arrivals are too far ahead, cut after each, with a restart in between."""
+    stage, found = HeartbeatStage(**options), []
+    for n, ts in enumerate(times):
+        stage.arrive(ts)
+        found += [n] * len(stage.rejected)
+        again = HeartbeatStage(log=stage.log, **options)
+        again.resume(stage.state())
+        stage = again
+    return found, stage.top
+
+
+def test_a_time_too_far_ahead_is_rejected_until_others_are_there_too():
+    # at most 10 ahead. 50 alone: rejected. Then time jumps, and a late 4 speaks against it:
+    # votes                50 51 4  53 54 55 56
+    #                      1  2  1  2  3  4  5: 56 is believed, and 66 is not far from it
+    assert refused([1, 2, 50, 3, 4], max_jump=10) == ([2], 4)
+    jump = refused([1, 2, 50, 51, 4, 53, 54, 55, 56, 66], max_jump=10)
+    assert jump == ([2, 3, 5, 6, 7], 66)
+    # two corrupt values that do not agree with each other are no jump
+    assert refused([1, 50, 500, 50, 500, 50, 500, 2], max_jump=10) == ([1, 2, 3, 4, 5, 6], 2)
+    assert refused([1, 2, 12, 13, 23], max_jump=10) == ([], 23)
+    assert refused([1, 50, 2], max_jump=None) == ([], 50)
+
+
+def test_what_is_far_follows_from_the_times_themselves():
+    # 100 times, each 1 after the last: the largest, 99, is 49.5 before their mean. So far is what
+    # is beyond 99 + 100 * 49.5 = 5049; the next one, 100, moves the mean by half of a step
+    ordered = list(range(100))
+    assert refused([*ordered, 5049], max_jump="usual") == ([], 5049)
+    assert refused([*ordered, 5050], max_jump="usual") == ([100], 99)
+    assert refused([*ordered[:99], 10**9], max_jump="usual") == ([], 10**9)  # too little is known
+    # all so far have covered 10**6: as far again may be
+    assert refused([-(10**6), *ordered, 99 + 10**6], max_jump="usual")[0] == []
+
+
+@pytest.mark.parametrize("heartbeat", ["largest", "mean"])
+@pytest.mark.compiled
+def test_one_corrupt_value_does_not_break_a_drop_ratio(heartbeat):
+    # Q3 of the paper; 20,000 orders, and one id of 10**9 in the middle
+    rng = np.random.default_rng(1)
+    ids = np.argsort(np.arange(20_000) + rng.exponential(20, 20_000), kind="stable")
+    ids[10_000] = 10**9
+    orders = pa.table({"orderID": ids, "serviceTime": np.ones(20_000)})
+    text = "SELECT AVG(serviceTime) FROM Services [RANGE 100 tuples, WATTR orderID, DRATIO 1%]"
+    query = sw.sql(text)
+    query = replace(query, goal=replace(query.goal, heartbeat=heartbeat))
+    run = query.replay(orders)
+    assert run.metrics.streams["Services"].rejected == {"too far in the future": 1}
+    assert run.rejected.to_pylist() == [
+        {"stream": "Services", "row": 10_000, "reason": "too far in the future"}
+    ]
+    assert run.drop_ratio < 0.02
+    believed = replace(query, max_jump="none").replay(orders)
+    if heartbeat == "largest":
+        assert believed.drop_ratio > 0.4  # all of the second half
+    else:  # the largest distance from the mean is 10**9 for ever
+        assert believed.average_buffered > 10 * run.average_buffered
+    with pytest.raises(sw.DataError, match="column orderID, row 10000: too far in the future"):
+        replace(query, strict=True).replay(orders)
+
+
 # ---- how far behind the heartbeat should be
 
 
@@ -213,6 +280,10 @@ def test_kims_offset_moves_by_a_fiftieth_of_the_largest_distance():
     ]
     assert seen == [2, 0, -3, -1]
     assert behind.tolist() == [0, 0, 0]
+    finer = KimController(sw.DropRatio(0.1, heartbeat="mean", steps=200))
+    assert finer.next_setting(Period(100, 11, 1000, behind)).offset == 5  # 1000 / 200
+    with pytest.raises(sw.QueryError, match="steps must be a whole number not below 1, got 0"):
+        sw.DropRatio(0.1, heartbeat="mean", steps=0)
 
 
 def test_the_share_that_may_be_dropped_follows_the_errors_of_100_windows():

@@ -11,8 +11,9 @@ import slackwater as sw
 from slackwater.compensation.observation import WindowObservation, contracted
 from slackwater.compensation.parameters import parameters, product_form
 from slackwater.compensation.svi import Prior, infer
-from slackwater_lab.papers.pecj.data import FOLDER, real
-from slackwater_lab.papers.pecj.single import PRINTED, at_their_times, errors
+from slackwater_lab.papers.pecj.authors import aema
+from slackwater_lab.papers.pecj.data import FOLDER, real, window_of
+from slackwater_lab.papers.pecj.single import DEADLINES, PRINTED, at_their_times, errors
 
 DATA = os.environ.get(FOLDER) or Path(__file__).parents[3] / "shared" / "data" / "pecj"
 
@@ -82,8 +83,40 @@ def test_the_authors_single_window(monkeypatch):
     (stock,) = [data for data in real()[0] if data.name == "Stock"]
     window = at_their_times(stock.windows[0])
     assert window.truth[0] == 5165
-    printed = np.array([PRINTED["WMJ"], PRINTED["AEMA"]])
-    assert errors(window, seed=56) == pytest.approx(printed, abs=0.01)
+    printed = np.array([PRINTED["WMJ"], PRINTED["AEMA"]]).T
+
+    def drawn(seed):
+        return np.array([errors(window, seed, 5, deadline) for deadline in DEADLINES])
+
+    assert drawn(1349) == pytest.approx(printed, abs=0.01)
     # and what that is worth: the next ten draws of the same window
-    others = np.array([errors(window, seed)[1] for seed in range(57, 67)])
-    assert np.ptp(others, axis=0).min() > 0.1
+    others = np.array([drawn(seed)[:, 1] for seed in range(1350, 1360)])
+    assert np.ptp(others, axis=0).min() > 0.08
+    # Fig. 12, ω = 100 ms: 1.1 for each stream (0.844 became 1.021 there), whatever the delays
+    for most in (100, 150, 300):
+        wmj, compensated = 1 + np.mean([errors(window, seed, most, 100) for seed in range(5)], 0)
+        assert compensated / wmj == pytest.approx(1.21, abs=0.02)
+
+
+def test_the_authors_aema_event_by_event():
+    # window of 10; a key's average delay begins at 0 and follows with a weight of 1/8
+    def run(times, delays, keys=((0,), (0,))):
+        ones = np.ones(len(times[0]))
+        window = window_of(*([np.array(own) for own in each] for each in (times, keys)), ones)
+        return aema(window, np.concatenate(delays), 200, 10)
+
+    # r arrives at 3, average delay 2/8: 2.75 is covered and 7.25 left, all of which is let through
+    # for its key, so the limit is 1; then for its stream 2.75 of 7.25. s arrives at 4: of 6.25 by
+    # 3.75 the limit lets through its own size, for the key, and then the root of that
+    limit = (2.75 / 7.25) ** 0.5
+    limit = (limit * 3.75 / 6.25) ** 0.5
+    assert run([[1], [2]], [[2], [2]]) == pytest.approx((1, 1 + limit))
+    # both arrive at 26: 10 + 24/8 is before that, so nothing is expected, and the limit is 0.1
+    assert run([[2], [2]], [[24], [24]]) == pytest.approx((1, 1))
+    # 40 events of a key arrive 96 late. Then s, r and s of a new key, whose average is 12 and 22.5:
+    # 10 + 22.5 is before 102, so the limit is 0.1, though 102 - 96 of the stream covers only 6
+    many = [[4] * 40 + [5], [4] * 40 + [4, 6]]
+    late, keys = [[96] * 41, [96] * 42], ([0] * 40 + [1], [0] * 40 + [1, 1])
+    observed, compensated = run(many, late, keys)
+    assert observed == 1600 + 2
+    assert compensated == pytest.approx(1602 * 1.1**2)

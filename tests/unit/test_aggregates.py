@@ -1,5 +1,7 @@
 """Aggregates over joined windows: what is asked, and what is told."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -337,3 +339,43 @@ def test_the_clock_of_aggregates_holds_nothing_back():
         assert [ask(0), ask(1)] == [False, False]
     clock.finish(1)
     assert [clock.is_finished(0), clock.is_finished(1)] == [False, True]
+
+
+# ---- pre-trained weights
+
+
+def test_a_network_begins_with_what_another_one_has_learnt(tmp_path):
+    path = tmp_path / "mlp.json"
+    query = asked(compensate="mlp")
+    before = query.replay(micro(30, 60), arrival="arrival")
+    before.save_weights(path)
+    other = micro(12, 60, seed=2)
+    fresh, trained = (query.replay(other, arrival="arrival", weights=w) for w in (None, path))
+    first = [run.early.slice(0, 1).to_pylist()[0] for run in (fresh, trained)]
+    assert first[0]["n"] == first[0]["n_observed"]  # nothing is known yet
+    assert first[1]["n"] > 1.1 * first[1]["n_observed"]
+    saved = json.loads(path.read_text())
+    assert saved["recipe"]["steps"] > 20
+    assert saved["recipe"] == before.estimator.recipe
+
+
+def test_weights_of_another_recipe_and_files_without_weights_are_refused(tmp_path):
+    path, query = tmp_path / "mlp.json", asked(compensate="mlp")
+    tables = micro(3, 60)
+    query.replay(tables, arrival="arrival").save_weights(path)
+    with pytest.raises(sw.QueryError, match="elbo = True, got False"):
+        asked(compensate="mlp-elbo").replay(tables, arrival="arrival", weights=path)
+    with pytest.raises(sw.QueryError, match="values = 1, got 2"):
+        asked(compensate="mlp", select={"n": sw.count()}).replay(
+            tables, arrival="arrival", weights=path
+        )
+    for compensate in ("aema", None):
+        run = asked(compensate=compensate).replay(tables, arrival="arrival")
+        with pytest.raises(sw.QueryError, match="weights need compensate='mlp' or 'mlp-elbo'"):
+            run.save_weights(path)
+    path.write_text('{"format": 7, "recipe": {}, "state": {}}')
+    with pytest.raises(sw.DataError, match="weights of format 1, got 7"):
+        query.replay(tables, arrival="arrival", weights=path)
+    path.write_text("[]")
+    with pytest.raises(sw.DataError, match="must be a file that save_weights wrote"):
+        query.replay(tables, arrival="arrival", weights=path)

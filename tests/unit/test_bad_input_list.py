@@ -19,8 +19,8 @@ from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
 from slackwater.engine.snapshot import restored
 
-A = sw.Stream("a", ts="ts", window=10)
-B = sw.Stream("b", ts="ts", window=10)
+A = sw.Stream("a", ts="ts", window="10 ms")
+B = sw.Stream("b", ts="ts", window="10 ms")
 NOW = 1_700_000_000  # seconds since 1970: a day in November 2023
 YEAR_9999 = dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mutants import chosen, drawn, interval, table
+from mutants import chosen, drawn, groups_of, interval, table
 from mutations import GROUPS, PACKAGES, SOURCE, UNREAD, Mutant, annotated, files
 
 
@@ -22,6 +22,13 @@ def test_a_sample_is_of_the_engine_or_of_each_group():
     assert chosen(groups, 20, seed=1, each=False) == drawn(groups[0] + groups[1], 20, seed=1)
     each = chosen(groups, 20, seed=1, each=True)
     assert [mutant.group for mutant in each] == ["joins", "events"] * 10 + ["joins"] * 10
+
+
+def test_a_sample_can_be_of_some_packages():
+    assert groups_of(["windows"]) == ["windows", "windows, kernels"]
+    assert groups_of(list(PACKAGES)) == list(GROUPS)
+    with pytest.raises(SystemExit, match="no package window; there are compensation, controllers"):
+        groups_of(["window"])
 
 
 def test_every_file_of_the_engine_is_in_one_group():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -20,15 +21,17 @@ SAMPLE = re.compile(rf"({NAME})\{{({LABEL}(?:,{LABEL})*)\}} (\S+)")
 ODD = 'a "query"\\of\nmine'
 
 
-def line(unit="ms", goal=None):
+def line(unit="ms", goal=None, how="inner"):
     rng = np.random.default_rng(1)
     ts = np.arange(1_000) * 4
     table = pa.table({"ts": ts, "k": rng.integers(0, 5, 1_000),
                       "arrival": ts + rng.integers(0, 100, 1_000)})  # fmt: skip
-    streams = (sw.Stream(name, "ts", 500) for name in "ab")
-    goal = goal or sw.Recall(0.9, over=2_000, every=1_000, granularity=10)
-    query = sw.join(*streams, on="k", goal=goal, unit=unit)
-    return [one for one in lines(query, {"a": table, "b": table}, "arrival", 500)
+    asked = None if how == "inner" else 0.9
+    other = table if how == "inner" else table.filter(pc.not_equal(table["k"], 3))
+    streams = (sw.Stream(name, ts="ts", window=500) for name in "ab")
+    goal = goal or sw.Recall(0.9, over=2_000, every=1_000, granularity=10, unmatched=asked)
+    query = sw.join(*streams, on="k", goal=goal, unit=unit, how=how)
+    return [one for one in lines(query, {"a": table, "b": other}, "arrival", 500)
             if one["event"] == "batch"][-2]  # fmt: skip
 
 
@@ -60,7 +63,7 @@ def parsed(text):
 
 
 def test_the_format_is_kept():
-    families = parsed(exposition({"one": line(), ODD: line()}))
+    families = parsed(exposition({"one": line(how="left"), ODD: line(how="left")}))
     for name, (kind, samples) in families.items():
         assert name.startswith("slackwater_")
         assert name.endswith("_total") == (kind == "counter"), name

@@ -76,7 +76,7 @@ def test_slack_falls_again_when_disorder_does():
     run = asked(sw.Recall(0.95)).replay(two_streams(3, 2_000, 50), arrival="arrival")
     ts, k = (column.to_numpy() for column in run.slack.columns)
     before = k[np.searchsorted(ts, 1000 * STEP_S) - 1]
-    soon = k[np.searchsorted(ts, 1000 * (STEP_S + 12)) - 1]
+    soon = k[np.searchsorted(ts, 1000 * (STEP_S + 15)) - 1]
     assert before > 1_000
     assert soon <= 100
 

@@ -102,6 +102,23 @@ def test_no_rows_at_all():
     assert (flush["rows"], flush["metrics"]["charts"]) == (0, None)
 
 
+COUNTING = sw.window(sw.Stream("a", "ts"), window=sw.Tumbling(1_000), select={"n": sw.count()})
+
+
+@pytest.mark.parametrize(("arrivals", "rows"), [(200, [1] * 200), (201, [2] * 100 + [1])])
+def test_steps_are_at_most_two_hundred_by_default(arrivals, rows):
+    every = np.arange(arrivals)
+    _, *steps, _, _ = lines(COUNTING, {"a": pa.table({"ts": every, "arrival": every})}, "arrival")
+    assert [step["rows"] for step in steps] == rows
+
+
+def test_arrivals_beyond_the_calendar_have_no_timestamp():
+    far = 10**17  # ms: three million years
+    table = pa.table({"ts": [far], "arrival": [far]})
+    _, step, *_ = lines(COUNTING, {"a": table}, "arrival")
+    assert (step["rows"], step["timestamp"]) == (1, None)
+
+
 def test_commands_are_obeyed_and_reported():
     given = iter([[], [{"recall": 0.99}], [{"slack": "300 ms"}, {"recall": 7}, {"nonsense": 1}]])
     steps = reported(JOIN, "1 s", commands=lambda: next(given, ()))[1:-1]

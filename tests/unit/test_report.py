@@ -6,6 +6,7 @@ import pytest
 
 import slackwater as sw
 from slackwater.engine.report import recall_series
+from slackwater.jobs.advise import Advisor
 
 
 def joined(a, b, windows=(2, 2), **options):
@@ -47,6 +48,36 @@ def test_slack_costs_its_length_in_latency():
     assert report.latency_95 <= 11
     assert report.average_wait > 8
     assert report.wait_95 <= 11
+
+
+def with_a_gap(length):
+    """Two minutes of two streams, and two more that begin so much later."""
+    rng = np.random.default_rng(5)
+    ts = np.concatenate([np.arange(0, 120_000, 20), length + np.arange(120_000, 240_000, 20)])
+    late = np.where(rng.random(len(ts)) < 0.1, rng.exponential(2_000, len(ts)), 0)
+    of = rng.integers(0, 2, len(ts))
+    keys = rng.integers(0, 5, len(ts))
+    return {
+        name: pa.table({"ts": ts[of == s], "k": keys[of == s], "arr": (ts + late)[of == s]})
+        for s, name in enumerate("ab")
+    }
+
+
+def test_an_hour_in_which_nothing_happens_is_no_latency():
+    streams = [sw.Stream(name, "ts", "200 ms") for name in "ab"]
+    latency = {}
+    for slack in ("1 s", "3 s"):
+        query = sw.join(*streams, on="k", goal=sw.Slack(slack))
+        without, with_gap = (
+            query.replay(with_a_gap(length), arrival="arr").report() for length in (0, 3_600_000)
+        )
+        assert with_gap.average_latency == pytest.approx(without.average_latency, rel=0.02)
+        assert with_gap.latency_95 == pytest.approx(without.latency_95, rel=0.02)
+        latency[slack] = with_gap.average_latency
+        advice = Advisor(query, with_a_gap(3_600_000), "arr", over="1 minute")
+        for found in (advice.result(sw.Slack(slack)), advice._replayed(sw.Slack(slack))):
+            assert found.average_latency == pytest.approx(without.average_latency, rel=0.05)
+    assert latency["1 s"] < latency["3 s"]
 
 
 def test_tuple_count_windows_report_recall_and_precision():

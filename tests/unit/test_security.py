@@ -54,7 +54,7 @@ ATTACKS = {
     "choice": "(a.x if b.x else 1) > 0",
     "shift": "1 << a.x",
     "is": "a.x is b.x",
-    "in": "a.x in (1, 2)",
+    "in": "a.x in [y for y in (1, 2)]",
     "yield": "(yield a.x) > 1",
     "await": "await a.x > 1",
     "None": "a.x > None",
@@ -136,8 +136,8 @@ SQL_ATTACKS = {
     "subquery": "a.x > (SELECT 1)",
     "second statement": "a.x > b.x; DROP TABLE a",
     "function with code": """"x) or __import__('os').system('true') #"(a.x) > b.x""",
-    "text": "a.x > '__import__'",
-    "case": "CASE WHEN a.x > 1 THEN 1 END > 0",
+    "text": "a.x > '__import__",
+    "case": "CASE WHEN a.x > 1 THEN __import__('os') END > 0",
     "cast": "CAST(a.x AS INT) > b.x",
     "subscript": "a.x[0] > b.x",
     "union": "a.x > b.x UNION SELECT 1",
@@ -221,7 +221,7 @@ format = "console"
     ("asked", "why"),
     [
         ("[join]\nwhere = \"__import__('os').system('true')\"", "where knows the functions"),
-        ('[join]\nwhere = "a.__class__.__mro__ > 1"', "where may use arithmetic"),
+        ('[join]\nwhere = "a.__class__.__mro__ > 1"', "where: a column is stream.column"),
         (f"[join]\nwhere = '{'-' * 3000}a.x > 1'", "nested too deeply"),
         ("[join]\nselect = {v = \"eval('1')\"}", "select knows the functions"),
         ("[join]\non = \"a.x = b.x or __import__('os')\"", "on must"),
@@ -293,6 +293,7 @@ REVIEWED = {
     ("joins/conditions.py", "compile"): "the same",
     ("spark/processor.py", "cloudpickle.dumps"): "a job goes to Spark's workers, as all its code",
     ("spark/processor.py", "cloudpickle.register_pickle_by_value"): "the same",
+    ("spark/session.py", "subprocess.run"): "asks the Python that Spark is about to run",
     ("spark/processor.py", "pickle.loads"): "which read what the driver of this query wrote",
 }
 

@@ -63,6 +63,13 @@ def pair(**options):
         (lambda: pair(shed="often"), "shed must be 'adaptive', 'off' or one of Harvest"),
         (lambda: pair(shed="adaptive", pipeline="icde16", late_probe="window-end"),
          "needs late_probe='none'"),
+        (lambda: sw.window(sw.Stream("a", "ts"), window=sw.Tumbling(10), select={"n": sw.count()},
+                           shed="adaptive"),
+         "shed must be 'off' for windows of one stream, got 'adaptive': only joins skip work; keep "
+         "a share of the events"),
+        (lambda: sw.aggregate(sw.Stream("a", "ts"), sw.Stream("b", "ts"), on="k", deadline=20,
+                              window=sw.Tumbling(10), select={"n": sw.count()}, shed=sw.Harvest()),
+         "for aggregates over a join, got Harvest.*keep a share of the keys of all streams"),
         (lambda: sw.join(sw.Stream("a", "ts", 5), sw.Stream("b", "ts", sw.Tuples(5)), on="k",
                          shed="adaptive", goal=sw.NoSlack()), "needs time windows on all streams"),
     ],

@@ -122,6 +122,44 @@ def test_goal_and_retention_may_change():
     assert engine.metrics().is_balanced
 
 
+@pytest.mark.parametrize("goals", [("slack", "recall"), ("recall", "slack"), ("slack", "slack")])
+def test_what_waits_is_joined_once_when_another_goal_goes_on(goals):
+    """Only a goal that measures lateness has events stored before they are released."""
+    known = {"slack": sw.Slack(40), "recall": sw.Recall(0.9, over=400, every=20, at_least=40)}
+    before, after = (replace(QUERY, goal=known[name], retention=10**6) for name in goals)
+    engine = JoinEngine(before, SCHEMAS)
+    first, *rest = batch(600).slices(300)
+    engine.feed(first)
+    assert engine.reorder.buffered > 0
+    engine = restored(engine.snapshot(), JoinEngine(after, SCHEMAS))
+    for part in rest:
+        engine.feed(part)
+    engine.flush()
+    whole = JoinEngine(replace(QUERY, goal=sw.Slack(10**6), retention=10**6), SCHEMAS)
+    whole.feed(batch(600))
+    whole.flush()
+    assert engine.metrics().produced + engine.metrics().lost == whole.metrics().produced > 0
+
+
+def test_a_goal_that_measures_lateness_takes_what_waits_into_account():
+    goals = [
+        sw.Recall(0.9, over=400, every=20, at_least=40, model=m) for m in ("measured", "lateness")
+    ]
+    engine = JoinEngine(replace(QUERY, goal=goals[0], retention=10**6), SCHEMAS)
+    first, *rest = batch(600).slices(300)
+    engine.feed(first)
+    assert not engine.join.stores_at_arrival
+    engine.set_goal(goals[1])
+    assert engine.join.stores_at_arrival
+    for part in rest:
+        engine.feed(part)
+    engine.flush()
+    whole = JoinEngine(replace(QUERY, goal=sw.Slack(10**6), retention=10**6), SCHEMAS)
+    whole.feed(batch(600))
+    whole.flush()
+    assert engine.metrics().produced + engine.metrics().lost == whole.metrics().produced > 0
+
+
 def test_an_engine_that_failed_in_a_batch_must_be_restored():
     query = sw.join(
         sw.Stream("a", "ts", 5), sw.Stream("b", "ts", 5), where="1 // a.x > b.x", goal=sw.NoSlack()

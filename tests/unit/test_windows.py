@@ -11,7 +11,7 @@ import slackwater as sw
 from slackwater.engine.replay import recorded
 from slackwater.engine.window import WindowEngine
 from slackwater.windows.accuracy import MeasuredAggregate, WindowAccuracy
-from slackwater_lab.papers.kim import SHAPES, drops, times
+from slackwater_lab.papers.kim_runs import SHAPES, drops, times
 
 compiled = pytest.mark.skipif(profiles.PLAIN, reason="too many events for kernels as plain Python")
 S = sw.Stream("s", ts="t")
