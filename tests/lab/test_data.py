@@ -11,7 +11,6 @@ from slackwater.errors import DataError, QueryError
 from slackwater.testing.workloads import WorkloadError, soccer
 from slackwater_lab.datasets import DATASETS, delays, get, local_times
 from slackwater_lab.debs import read_debs
-from slackwater_lab.frontier import Search
 from slackwater_lab.measure import Job, measure
 from slackwater_lab.synthetic import drifting_streams
 
@@ -92,14 +91,6 @@ def test_sorted_data_lose_nothing(folder):
 def test_without_synchronizer_nothing_is_held_back(folder):
     goal = sw.NoSlack(synchronize=False)
     assert measure(Job("soccer23", 1, 0.2, goal, over="1 s"), folder).average_buffer == 0
-
-
-@pytest.mark.parametrize("best", [0, 10, 80, 130, 4_990, 5_000])
-def test_search_finds_the_smallest_slack_that_does(best):
-    search = Search("any", [1], 0.9, wanted=0.5, most=4_995)
-    while not search.is_over:
-        search.learn(1.0 if search.guess * 10 >= best else 0.0)
-    assert search.slack == best
 
 
 def test_the_original_soccer_file(tmp_path: Path):

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slackwater.cli.console import Json, Seed, example, need_matplotlib, out, print_json, progress
+from slackwater.cli.console import (
+    Command,
+    CommandGroup,
+    Json,
+    Seed,
+    example,
+    need_matplotlib,
+    out,
+    print_json,
+    progress,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,10 +33,12 @@ Quick = Annotated[
 Out = Annotated[Path | None, typer.Option("--out", help="Write a chart to this folder.")]
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Measure the speed of this installation.",
     no_args_is_help=True,
     epilog=example("slackwater bench core --json > core.json"),
 )
+command = partial(app.command, cls=Command)
 
 
 @app.callback()
@@ -33,14 +46,15 @@ def _bench() -> None:
     """Each benchmark is a command of its own."""
 
 
-@app.command(epilog=example("slackwater bench core", "slackwater bench core --quick --json"))
+@command(epilog=example("slackwater bench core", "slackwater bench core --quick --json"))
 def core(
     json: Json = False,
     seed: Seed = 1,
     quick: Quick = False,
 ) -> None:
     """Measure the join without Spark; exit with 1 if a limit is missed."""
-    from slackwater_lab.benches.core import CASES, CoreOptions
+    from slackwater_lab.benches.core import CASES
+    from slackwater_lab.benches.timed import CoreOptions
 
     options = CoreOptions(seed, quick)
     cases = progress([(case.title, case) for case in CASES], "bench core", quiet=json)
@@ -48,7 +62,7 @@ def core(
     _finish("bench core", lines, json, seed, quick)
 
 
-@app.command(epilog=example("slackwater bench spark --json"))
+@command(epilog=example("slackwater bench spark --json"))
 def spark(
     json: Json = False,
     seed: Seed = 1,
@@ -60,7 +74,20 @@ def spark(
     _measure("spark", CASES, SparkOptions, json, seed, quick)
 
 
-@app.command(epilog=example("slackwater bench overload --quick"))
+@command(epilog=example("slackwater bench shards --quick"))
+def shards(
+    json: Json = False,
+    seed: Seed = 1,
+    quick: Quick = False,
+) -> None:
+    """Measure what one K for all shards costs on Spark; takes about four minutes."""
+    from slackwater_lab.benches.shards import CASES
+    from slackwater_lab.benches.spark import SparkOptions
+
+    _measure("shards", CASES, SparkOptions, json, seed, quick)
+
+
+@command(epilog=example("slackwater bench overload --quick"))
 def overload(
     json: Json = False,
     seed: Seed = 1,
@@ -72,7 +99,7 @@ def overload(
     _measure("overload", CASES, OverloadSetting, json, seed, quick)
 
 
-@app.command(epilog=example("slackwater bench peers", "slackwater bench peers --out results"))
+@command(epilog=example("slackwater bench peers", "slackwater bench peers --out results"))
 def peers(json: Json = False, seed: Seed = 1, quick: Quick = False, out: Out = None) -> None:
     """Measure beside Flink, Pathway, DuckDB and Polars; takes about ten minutes."""
     from slackwater_lab.benches.spark import SparkOptions
@@ -89,7 +116,7 @@ def peers(json: Json = False, seed: Seed = 1, quick: Quick = False, out: Out = N
     _finish("bench peers", lines, json, seed, quick)
 
 
-@app.command(epilog=example("slackwater bench soak --events 50000000"))
+@command(epilog=example("slackwater bench soak --events 50000000"))
 def soak(
     json: Json = False,
     seed: Seed = 1,
@@ -107,7 +134,7 @@ def soak(
     _finish("bench soak", list(soak_bench.lines(record, quick)), json, seed, quick)
 
 
-@app.command(epilog=example("slackwater bench steady --minutes 5"))
+@command(epilog=example("slackwater bench steady --minutes 5"))
 def steady(
     json: Json = False,
     seed: Seed = 1,

@@ -62,16 +62,23 @@ _STAR = join(
     on=["s1.a1 = s2.a1", "s1.a2 = s3.a2", "s1.a3 = s4.a3"],
     select="count",
 )
-_KEEP = join(  # Thesis 6.3.1
-    *_streams({"a": "2 s", "b": "3 s"}), bounds="(]", slide="10 ms", select="count"
+_KEEP = join(  # Thesis 6.3.1, and its own join logic (3.1.1, 4.2)
+    *_streams({"a": "2 s", "b": "3 s"}),
+    bounds="(]",
+    slide="10 ms",
+    pipeline="icde16",
+    overdue="now",
+    late_probe="window-end",
+    select="count",
 )
-
 
 _MOVING = join(*_streams({"a": "2 s", "b": "2 s"}), on="k", select="count")
 
 
-def _soccer(minutes: float, seed: int, rate_per_s: float, first_seed: int = 0) -> Tables:
-    return soccer(60 * minutes, first_seed + seed, rate_per_s)
+def _soccer(
+    minutes: float, seed: int, rate_per_s: float, first_seed: int = 0, bursts: bool = True
+) -> Tables:
+    return soccer(60 * minutes, first_seed + seed, rate_per_s, bursts)
 
 
 def _drifting(minutes: float, seed: int, drift: str) -> Tables:
@@ -106,19 +113,19 @@ DATASETS = {
             )
             for ms in _STEPS_MS
         ),
-        Dataset(
-            "soccer16",
-            "Soccer-16min",
-            16.5,
-            _KEEP,
-            partial(_soccer, rate_per_s=330, first_seed=1000),
-        ),
-        Dataset(
-            "soccer23",
-            "Soccer-23min",
-            23.9,
-            _KEEP,
-            partial(_soccer, rate_per_s=270, first_seed=2000),
+        *(
+            Dataset(
+                f"{name}{end}",
+                f"{title}{what}",
+                minutes,
+                _KEEP,
+                partial(_soccer, rate_per_s=rate, first_seed=first_seed, bursts=not end),
+            )
+            for name, title, minutes, rate, first_seed in (
+                ("soccer16", "Soccer-16min", 16.5, 330, 1000),
+                ("soccer23", "Soccer-23min", 23.9, 270, 2000),
+            )
+            for end, what in (("", ""), ("-calm", " without bursts"))
         ),
         *(
             Dataset(f"moving-{family}", family, 30, _MOVING, partial(moving_streams, family=family))

@@ -21,11 +21,23 @@ TEAMS = {
     "b": (61, 62, 99, 100, 63, 64, 65, 66, 67, 68, 69, 38, 71, 40, 73, 74, 75, 44),
 }
 
+NAME = "debs2013"  # of the dataset
+MOST_ROWS = 450_000  # of a team; ICDE16 VI has so many, the sensors send ten times as many
+
 _COLUMNS = ["sid", "ts", "x", "y", "z", "v", "a", "vx", "vy", "vz", "ax", "ay", "az"]
 _TYPES = {"sid": pa.int64(), "ts": pa.int64(), "x": pa.float64(), "y": pa.float64()}
 _PS_PER_MS = 1_000_000_000
 _MM_PER_M = 1000.0
 _FAR = np.iinfo(np.int64).max
+
+
+def thinned(game: dict[str, pa.Table], most: int = MOST_ROWS) -> dict[str, pa.Table]:
+    """Every n-th row of each team, so that none has more than `most`."""
+    kept = {}
+    for team, table in game.items():
+        step = max(1, -(-len(table) // most))
+        kept[team] = table.take(np.arange(0, len(table), step))
+    return kept
 
 
 def read_debs(path: Path | str) -> dict[str, pa.Table]:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slackwater.cli.console import Json, Seed, bar, example, need_matplotlib, out, print_json
+from slackwater.cli.console import (
+    Command,
+    CommandGroup,
+    Json,
+    Seed,
+    bar,
+    example,
+    need_matplotlib,
+    out,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from slackwater_lab.experiment import Findings
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Repeat the papers' experiments.",
     no_args_is_help=True,
     epilog=example("slackwater lab list", "slackwater lab run kim --quick"),
 )
+command = partial(app.command, cls=Command)
 
 _CORES = 2  # each runs one replay at a time
 
@@ -27,7 +40,7 @@ def _lab() -> None:
     need_matplotlib("the lab draws")
 
 
-@app.command("list", epilog=example("slackwater lab list --json"))
+@command("list", epilog=example("slackwater lab list --json"))
 def show_list(json: Json = False) -> None:
     """Show which experiments there are."""
     from rich import box
@@ -47,7 +60,7 @@ def show_list(json: Json = False) -> None:
     out().print(table)
 
 
-@app.command("run", epilog=example("slackwater lab run kim --quick"))
+@command("run", epilog=example("slackwater lab run kim --quick"))
 def run(
     name: Annotated[str, typer.Argument(help="An experiment; see `slackwater lab list`.")],
     json: Json = False,
@@ -59,7 +72,8 @@ def run(
         Path | None, typer.Option("--out", help="Write NAME.md and its figures to this folder.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The folder of recorded streams, for `real`.")
+        Path | None,
+        typer.Option(help="Recorded streams: a folder for `real` and `kinds`, a file for `debs`."),
     ] = None,
 ) -> None:
     """Run an experiment; ours beside the paper's numbers."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +20,12 @@ from slackwater.engine.report import average_slack, columns, recall_series, trut
 from slackwater.events.batch import Batch
 from slackwater.kernels.records import I64
 from slackwater.query.goals import Goal, NoSlack
-from slackwater.query.join import JoinQuery, Pipeline
+from slackwater.query.join import JoinQuery
+from slackwater.query.join_options import Pipeline
 from slackwater.query.units import Duration, to_units
 from slackwater.stats.statistics import Statistics
-from slackwater_lab.datasets import Facts, facts_of, get
+from slackwater_lab import debs
+from slackwater_lab.datasets import Facts, Tables, dataset, facts_of, get
 from slackwater_lab.recorded_streams import recordings_in
 
 
@@ -38,6 +41,7 @@ class Job:
     every: Duration = "1 second"
     in_order: bool = False  # feed the events sorted by time: nothing is late
     pipeline: Pipeline | None = None  # None: that of the dataset's query
+    controller: Callable[[JoinQuery, Any], Controller] | None = None  # None: that of the goal
     recordings: str | None = None  # the folder of a recording; None: the dataset is made here
 
 
@@ -65,7 +69,8 @@ def measure(job: Job, folder: Path) -> GoalRun:
     """Run it."""
     query, batch, true, facts = data_of(job, folder)
     query = replace(query, goal=job.goal, pipeline=job.pipeline or query.pipeline)
-    clock = Stopwatch(controller_for(query))
+    made = job.controller(query, job.goal) if job.controller else controller_for(query)
+    clock = Stopwatch(made)
     start = perf_counter()
     output = run_engine(query, batch, clock)
     seconds = perf_counter() - start
@@ -116,16 +121,22 @@ def _data(
     name: str, seed: int, minutes: float, folder: Path, in_order: bool, recordings: str | None
 ) -> Data:
     arrival = "ts" if in_order else "arrival"
+    if name == debs.NAME:
+        tables = debs.thinned(debs.read_debs(str(recordings)))
+        return _with_truth(dataset("dx2").query, tables, arrival)
     if recordings is None:
         found = get(name, seed, minutes, folder)
         query = found.dataset.query
         batch, _ = recorded(query, found.tables(), arrival)
         return Data(query, batch, found.truth(), found.facts())
     recording = recordings_in(Path(recordings))[name]
-    tables = recording.tables(Path(recordings))
-    batch, _ = recorded(recording.query, tables, arrival)
-    ts, n, _ = columns(truth(recording.query, batch)[0].made)
-    return Data(recording.query, batch, (ts, n), facts_of(tables, int(n.sum())))
+    return _with_truth(recording.query, recording.tables(Path(recordings)), arrival)
+
+
+def _with_truth(query: JoinQuery, tables: Tables, arrival: str) -> Data:
+    batch, _ = recorded(query, tables, arrival)
+    ts, n, _ = columns(truth(query, batch)[0].made)
+    return Data(query, batch, (ts, n), facts_of(tables, int(n.sum())))
 
 
 def run_engine(query: JoinQuery, batch: Batch, controller: Controller) -> Output:
@@ -154,9 +165,9 @@ class Stopwatch:
 
     def next_slack(self, interval: Interval) -> int:
         """K, timed."""
-        begin = perf_counter()
+        begin = thread_time()  # of a processor: other programs do not count
         slack = self._controller.next_slack(interval)
-        self.seconds += perf_counter() - begin
+        self.seconds += thread_time() - begin
         self.steps += 1
         return slack
 

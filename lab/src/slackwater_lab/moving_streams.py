@@ -141,6 +141,50 @@ def _heavy(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  #
     return np.asarray(np.minimum(30.0 * own.pareto(1.5, len(ts)), 60 * _SECOND))
 
 
+def _stalls(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  # noqa: ARG001
+    """Delays of 50 ms; about every 2 minutes this stream stops for 0.5 to 8 s, then all comes."""
+    delay = own.exponential(50.0, len(ts))
+    n = int(ts[-1] / (10 * _SECOND)) + 2
+    begins = np.cumsum(own.exponential(2 * _MINUTE, n))
+    ends = begins + own.uniform(0.5 * _SECOND, 8 * _SECOND, n)
+    last = np.searchsorted(begins, ts, side="right") - 1
+    held = np.where(last >= 0, ends[last] - ts, 0.0)
+    return np.asarray(np.maximum(delay, held))
+
+
+def _queue(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  # noqa: ARG001
+    """Each stream waits in a queue with one server, whose load is .5 to .97, by the minute."""
+    load = common.uniform(0.5, 0.97, int(ts[-1] / _MINUTE) + 2)[ts // _MINUTE]
+    service = own.exponential(load * _SECOND / _RATE_PER_S)
+    passed = np.cumsum(service)
+    # the last event leaves at the largest of "ts of an earlier one + all work since"
+    leaves = passed + np.maximum.accumulate(ts - np.concatenate([[0.0], passed[:-1]]))
+    return np.asarray(leaves - ts)
+
+
+def _batches(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:
+    """Each key sends what it has every 0.2 to 3 s; every 4 minutes in another rhythm."""
+    n = int(ts[-1] / (4 * _MINUTE)) + 1
+    rhythm = np.exp(common.uniform(np.log(200.0), np.log(3000.0), (n, _KEYS)))
+    every = rhythm[ts // (4 * _MINUTE), key]
+    start = common.random(_KEYS)[key] * every
+    return np.asarray(every - (ts - start) % every + own.exponential(20.0, len(ts)))
+
+
+def _apart(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  # noqa: ARG001
+    """Each stream has a random walk of its own."""
+    return np.asarray(own.exponential(_walk(own, ts.astype(np.float64))))
+
+
+def _mixed(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  # noqa: ARG001
+    """Up to 20 % are on a path of 2 s instead of 50 ms, another share every 2 to 5 minutes."""
+    n = _n(ts.astype(np.float64), 2 * _MINUTE)
+    lengths = common.uniform(2 * _MINUTE, 5 * _MINUTE, n)
+    share = _held(common, ts.astype(np.float64), lengths, 0.2 * common.random(n) ** 2)
+    slow = own.random(len(ts)) < share
+    return np.asarray(own.exponential(np.where(slow, 2000.0, 50.0)))
+
+
 FAMILIES = {
     "steady": _moving_mean(lambda _, t: np.full(len(t), 100.0)),
     "tide-5": _moving_mean(_tide(5 * _MINUTE)),
@@ -152,4 +196,9 @@ FAMILIES = {
     "off-line": _off_line,
     "keyed": _keyed,
     "heavy": _heavy,
+    "stalls": _stalls,
+    "queue": _queue,
+    "batches": _batches,
+    "apart": _apart,
+    "mixed": _mixed,
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -76,9 +77,17 @@ def wrapped(row: list[Panel], most: int = 3) -> list[list[Panel]]:
     return [row[i : i + most] for i in range(0, len(row), most)]
 
 
+def _colours(names: Collection[str]) -> dict[str, str]:
+    """Those with a colour of their own have it; the others take turns with what is left."""
+    own = {name: _COLOURS[name] for name in names if name in _COLOURS}
+    left = cycle([colour for colour in _OTHERS if colour not in own.values()])
+    return {name: own[name] if name in own else next(left) for name in names}
+
+
 def _draw(ax: Axes, panel: Panel, is_last: bool) -> None:
-    for n, (name, (x, y)) in enumerate(panel.curves.items()):
-        colour = _COLOURS.get(name, _OTHERS[n % len(_OTHERS)])
+    colours = _colours(panel.curves.keys())
+    for name, (x, y) in panel.curves.items():
+        colour = colours[name]
         style = "--" if name in ("K*", "MaxSlack", "Baseline2") else "-"
         marker = "o" if len(x) <= 12 and not panel.dots else None
         width = 0 if panel.dots else 1.6

@@ -25,18 +25,24 @@ FOLDER = "SLACKWATER_RECORDINGS"  # the variable with the folder
 FILE = "recordings.toml"
 
 _TIMES = ("event_us", "arrival_us")
+Files = dict[str, tuple[str, tuple[int, ...]]]  # by stream: a file, and which `event_id`; (): all
+
 _WINDOW, _OVER = "10 s", "1 minute"  # where nothing is said
 
-_COVENANT = "wef_covenant_sysmon"
+_COVENANT, _SECURITY = "wef_covenant_sysmon", "wef_covenant_security"
 _BINANCE = "binance_20240808"
+
+_MBTA: Files = {"positions": ("mbta_vehicle_positions", ()), "updates": ("mbta_trip_updates", ())}
+_NEZHA: Files = {"spans": ("nezha_2023-01-29_spans", ()), "logs": ("nezha_2023-01-29_logs", ())}
+_REGISTRY, _IMAGES, _ACCESS, _FILES = (12, 13), (7,), (10,), (11, 23)  # event_id
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Files that are joined: by stream, the name of its file and which `event_id` it takes."""
+    """Files that are joined."""
 
     name: str
-    files: dict[str, tuple[str, tuple[int, ...]]]
+    files: Files
     key: str
     window: str
     over: str  # P
@@ -84,14 +90,11 @@ def _rows(path: Path, key: str, wanted: tuple[int, ...]) -> pa.Table:
 RECORDINGS = {
     recording.name: recording
     for recording in (
-        Recording(
-            "mbta",
-            {"positions": ("mbta_vehicle_positions", ()), "updates": ("mbta_trip_updates", ())},
-            "trip", "10 s", "5 minutes", resolution_ms=1000,
-        ),
+        # constants were chosen on these (decision 23) ...
+        Recording("mbta", _MBTA, "trip", "10 s", "5 minutes", resolution_ms=1000),
         Recording(
             "covenant",
-            {"registry": (_COVENANT, (12, 13)), "images": (_COVENANT, (7,))},
+            {"registry": (_COVENANT, _REGISTRY), "images": (_COVENANT, _IMAGES)},
             "process_guid", "2 s", "30 s",
         ),
         Recording(
@@ -108,11 +111,45 @@ RECORDINGS = {
             },
             "symbol", "100 ms", "10 s",
         ),
+        Recording("nezha", _NEZHA, "span", "20 s", "1 minute"),
+        # ... and not on these
         Recording(
-            "nezha",
-            {"spans": ("nezha_2023-01-29_spans", ()), "logs": ("nezha_2023-01-29_logs", ())},
-            "span", "20 s", "1 minute",
+            "binance-spot",
+            {"trades": (f"{_BINANCE}_usdm_trades", ()), "spot": (f"{_BINANCE}_spot_trades", ())},
+            "symbol", "50 ms", "10 s",
         ),
+        Recording(
+            "binance-coin",
+            {"spot": (f"{_BINANCE}_spot_trades", ()), "coin": (f"{_BINANCE}_cm_trades", ())},
+            "symbol", "100 ms", "10 s",
+        ),
+        Recording(
+            "binance-book",
+            {"book": (f"{_BINANCE}_usdm_book", ()), "coin": (f"{_BINANCE}_cm_trades", ())},
+            "symbol", "20 ms", "10 s",
+        ),
+        Recording(
+            "sysmon-files",
+            {"files": (_COVENANT, _FILES), "registry": (_COVENANT, _REGISTRY)},
+            "process_guid", "5 s", "30 s",
+        ),
+        Recording(
+            "sysmon-host",
+            {"access": (_COVENANT, _ACCESS), "images": (_COVENANT, _IMAGES)},
+            "host", "1 s", "30 s",
+        ),
+        Recording(
+            "security", {"sysmon": (_COVENANT, ()), "security": (_SECURITY, ())},
+            "host", "1 s", "30 s",
+        ),
+        Recording("mbta-stop", _MBTA, "stop", "30 s", "5 minutes", resolution_ms=1000),
+        Recording(
+            "mbta-route",
+            {"positions": ("mbta_vehicle_positions", ()), "others": ("mbta_vehicle_positions", ())},
+            "route", "10 s", "5 minutes", resolution_ms=1000,
+        ),
+        Recording("nezha-trace", _NEZHA, "trace", "5 s", "1 minute"),
+        Recording("nezha-pod", _NEZHA, "pod", "1 s", "10 s"),
     )
 }  # fmt: skip
 
@@ -199,7 +236,7 @@ def _all_files(folder: Path) -> Recording:
     return Recording(folder.resolve().name, _by_stream(streams), shared.pop(), _WINDOW, _OVER)
 
 
-def _by_stream(files: list[str]) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _by_stream(files: list[str]) -> Files:
     """Streams with the names of their files, where these can be names."""
     names = [file if file.isidentifier() else f"s{n}" for n, file in enumerate(files, 1)]
     return {name: (file, ()) for name, file in zip(names, files, strict=True)}

@@ -20,6 +20,7 @@ def _goals(setting: Setting, data: str, gamma: float) -> dict[str, Goal]:
     pair = len(dataset(data).query.names) == 2  # noqa: PLR2004
     models = _MODELS if pair else _MODELS[:-1]  # late degrees are about two streams
     return {
+        "ours": setting.recall(gamma),
         **{model: setting.recall(gamma, model=model) for model in models},
         "InputQuantile": InputQuantile(gamma),
         "MaxSlack": MaxSlack(),
@@ -56,7 +57,7 @@ def _rivals(setting: Setting) -> Findings:
         found.setdefault((data, x), {})[line] = (k, phi)
     rows: list[tuple[tuple[str, ...], list[Cell]]] = []
     for key, points in found.items():
-        ahead = [line for line, point in points.items() if is_ahead(point, points["measured"])]
+        ahead = [line for line, point in points.items() if is_ahead(point, points["ours"])]
         rows.append((key, [len(ahead), 0, ", ".join(ahead) or "none"]))
     most = None if setting.quick else "aim"
     columns = (
@@ -66,7 +67,7 @@ def _rivals(setting: Setting) -> Findings:
     )
     words = [
         "Every goal has the target Γ and sees only the past; `InputQuantile` uses Γ as the share "
-        "of events that are in time. A goal is ahead of `measured`, our default, if its average K "
+        "of events that are in time. A goal is ahead of `ours`, the default, if its average K "
         "is lower by more than 10 ms with a Φ(Γ) that is not lower, or its Φ(Γ) is higher by more "
         "than 0.01 with a K that is not higher. A low K with a low Φ is not better: that goal has "
         "not reached Γ. `late-degree` (violet) is for two streams only."

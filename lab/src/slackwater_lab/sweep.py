@@ -34,9 +34,9 @@ class Sweep:
     def __init__(
         self, spark: SparkSession, folder: Path, on_step: ShowStep = lambda *_: None
     ) -> None:
-        self._spark = spark
+        self.spark = spark
         self.folder = folder
-        self._on_step = on_step
+        self.on_step = on_step
         self._known: dict[Job, GoalRun] = {}
 
     def run(self, jobs: Sequence[Job]) -> list[GoalRun]:
@@ -83,8 +83,8 @@ class Sweep:
                     row = {"number": number} | work(items[number])
                     yield pa.RecordBatch.from_pylist([row], arrow)
 
-        numbers = self._spark.range(0, len(items), 1, len(items))
-        with _watched(self._spark, lambda done: self._on_step(what, done, len(items))):
+        numbers = self.spark.range(0, len(items), 1, len(items))
+        with _watched(self.spark, lambda done: self.on_step(what, done, len(items))):
             rows: list[dict[str, Any]] = numbers.mapInArrow(do, schema).toArrow().to_pylist()
         return rows
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -23,9 +23,7 @@ from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
-from slackwater.events.batch import Batch
 from slackwater.jobs.measurement import Measurement
-from slackwater.metrics.counters import Metrics
 from slackwater.query.goals import NoSlack, Recall, Slack
 from slackwater.query.join import JoinQuery, join
 from slackwater.query.shedding import Harvest
@@ -34,37 +32,14 @@ from slackwater.shedding import harvest_search as harvest
 from slackwater.testing.workloads import soccer, uniform_keys
 from slackwater_lab.benches import windows as window_bench
 from slackwater_lab.benches.aggregates import Aggregates
+from slackwater_lab.benches.join_kinds import asof, eager
 from slackwater_lab.benches.metrics_lines import MetricsLines
+from slackwater_lab.benches.timed import CoreOptions, Timed
 from slackwater_lab.papers.harvest import random_case, seconds_of
 from slackwater_lab.papers.overload import Workload, query_of
 from slackwater_lab.synthetic import star_streams, zipf_streams
 
-_WARM_UP = 20_000  # arrivals that call every kernel once
-_QUICK = 50  # so many times less data
 _MICRO_BATCH = 100_000  # rows
-
-
-@dataclass(frozen=True)
-class CoreOptions:
-    """The options of a benchmark."""
-
-    seed: int
-    quick: bool = False
-
-    @property
-    def runs(self) -> int:
-        """How many runs the best is taken from."""
-        return 1 if self.quick else 7
-
-    def size(self, full: int) -> int:
-        """How much data: `full`, or little of it."""
-        return full // _QUICK if self.quick else full
-
-    def at_least(self, floor: float) -> float | None:
-        """A limit, if there is enough data to measure against it."""
-        return None if self.quick else floor
-
-    at_most = at_least
 
 
 @dataclass(frozen=True)
@@ -73,45 +48,6 @@ class CoreBenchmark:
 
     title: str
     measure: Callable[[CoreOptions], Iterator[Measurement]]
-
-
-# ---- measuring
-
-
-class Timed:
-    """A query over recorded streams, ready to be timed."""
-
-    def __init__(self, query: JoinQuery, tables: Mapping[str, pa.Table]) -> None:
-        self._query = query
-        in_order, _ = recorded(query, tables, "arrival")
-        events = tuple(table.drop_columns(["arrival"]) for table in in_order.tables)
-        self._batch = Batch(events, in_order.stream)
-        self._schemas = {name: events[i].schema for i, name in enumerate(query.names)}
-        self.rows = len(self._batch.stream)
-        self.best = float("inf")  # seconds
-        self.metrics = Metrics()
-        self._once(next(self._batch.slices(_WARM_UP)))
-
-    def run(self, times: int = 1) -> Timed:
-        """Run it, and set `best` and `metrics`."""
-        for _ in range(times):
-            seconds, self.metrics = self._once(self._batch)
-            self.best = min(self.best, seconds)
-        return self
-
-    @property
-    def rows_per_second(self) -> int:
-        """At the best time."""
-        return round(self.rows / self.best)
-
-    def _once(self, batch: Batch) -> tuple[float, Metrics]:
-        engine = JoinEngine(self._query, self._schemas)
-        start = perf_counter()
-        output = engine.feed(batch)
-        output.extend(engine.flush())
-        output.table  # noqa: B018  making it is part of the work
-        seconds = perf_counter() - start
-        return seconds, engine.metrics()
 
 
 # ---- cases
@@ -368,6 +304,8 @@ CASES = (
         partial(_two_way, select="count", name="two-way counting", floor=7_000_000),
     ),
     CoreBenchmark("three-way join, counting", _three_way),
+    CoreBenchmark("pairs at once", eager),
+    CoreBenchmark("an as-of join", asof),
     CoreBenchmark("D×3 of ICDE16", _dx3),
     CoreBenchmark("a condition on each pair", _condition),
     CoreBenchmark("a goal beside a fixed slack", _goal),

@@ -17,11 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slackwater.jobs.measurement import Measurement
+from slackwater.query.join_options import Emit, How
 from slackwater.testing.workloads import uniform_keys
 from slackwater_lab.benches.spark_run import Plan, in_own_process
 
 _START_MS = 1_700_000_000_000  # event times are timestamps: Spark's watermark needs them
 _WINDOW_MS = 2_000
+_DECIDED: tuple[tuple[str, How, Emit], ...] = (
+    ("left outer", "left", "ordered"), ("left outer, eager", "left", "eager"),
+    ("as-of", "asof", "ordered"),
+)  # fmt: skip
 _SLACK_MS = 5_000  # more than any delay in the data, so both joins find everything
 
 
@@ -103,6 +108,36 @@ def _two_way(options: SparkOptions) -> Iterator[Measurement]:
     yield Measurement("the same results", float(same), "1 = yes", floor=1)
 
 
+def _kinds(options: SparkOptions) -> Iterator[Measurement]:
+    """Pairs at once, a left and an as-of join, beside Spark's own inner and left outer joins."""
+    rows, per_file = (20_000, 5_000) if options.quick else (5_000_000, 100_000)
+    data = options.files("two-way", "ab", rows, per_file, 10_000, 20_000)
+    plan = Plan("slackwater", str(data), ("a", "b"), _WINDOW_MS, _SLACK_MS, files_per_trigger=4)
+    in_order, at_once = in_own_process(plan), in_own_process(replace(plan, emit="eager"))
+    few = None if options.quick else 12  # files of each stream: three micro-batches
+    native = replace(plan, engine="native rocksdb", most_files=few)
+    inner = in_own_process(native).steady(skip=1)
+    yield Measurement("pairs in order, steady", round(in_order.steady()), "rows/s")
+    yield Measurement("pairs at once, steady", round(at_once.steady()), "rows/s")
+    faster = round(at_once.steady() / in_order.steady(), 2)
+    floor = options.at_least(1)
+    yield Measurement("pairs at once: times in order", faster, "times", floor=floor)
+    yield Measurement("native rocksdb inner, steady", round(inner), "rows/s")
+    times = round(at_once.steady() / inner, 1)
+    floor = options.at_least(10)
+    yield Measurement("pairs at once: times native rocksdb", times, "times", floor=floor)
+    same = (in_order.results, in_order.checksum) == (at_once.results, at_once.checksum)
+    yield Measurement("pairs at once: the same results", float(same), "1 = yes", floor=1)
+    outer = in_own_process(replace(native, how="left")).steady(skip=1)
+    yield Measurement("native rocksdb left outer, steady", round(outer), "rows/s")
+    for name, how, emit in _DECIDED:
+        ours = in_own_process(replace(plan, how=how, emit=emit)).steady()
+        yield Measurement(f"{name}, steady", round(ours), "rows/s")
+        times = round(ours / outer, 1)
+        floor = options.at_least(8)
+        yield Measurement(f"{name}: times native rocksdb", times, "times", floor=floor)
+
+
 def _three_way(options: SparkOptions) -> Iterator[Measurement]:
     rows, per_file = (3_000, 1_000) if options.quick else (200_000, 10_000)
     data = options.files("three-way", "abc", rows, per_file, 1_000, 100)
@@ -173,6 +208,7 @@ def _state(options: SparkOptions) -> Iterator[Measurement]:
 
 CASES = (
     SparkBenchmark("two-way join beside Spark's own", _two_way),
+    SparkBenchmark("other kinds of joins beside Spark's own", _kinds),
     SparkBenchmark("three-way join beside Spark's own", _three_way),
     SparkBenchmark("small micro-batches", _small_batches),
     SparkBenchmark("state", _state),

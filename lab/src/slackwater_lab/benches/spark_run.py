@@ -17,7 +17,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from slackwater.query.goals import Recall, Slack
-from slackwater.query.join import Late, Select, join
+from slackwater.query.join import join
+from slackwater.query.join_options import Emit, How, Late, Select
 from slackwater.query.stream import Stream
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Plan:
     arrival: str | None = None  # the column; else rows arrive as Spark reads them
     late: Late = "count"  # what Slackwater does with results of late events
     checksum: bool = True  # of all results; it takes time
+    how: How = "inner"
+    emit: Emit = "ordered"
 
 
 @dataclass(frozen=True)
@@ -130,10 +133,15 @@ def _source(spark: SparkSession, plan: Plan, name: str, scratch: Path) -> DataFr
 def _slackwater(plan: Plan, sources: dict[str, DataFrame]) -> DataFrame:
     from slackwater.spark.api import Options, stream  # noqa: PLC0415
 
-    streams = [Stream(name, ts="ts", window=plan.window_ms) for name in plan.streams]
+    is_asof = plan.how == "asof"
+    window = f"{plan.window_ms} ms"
+    streams = [Stream(name, ts="ts", window=None if is_asof else window) for name in plan.streams]
     goal = Slack(plan.slack_ms) if plan.recall is None else Recall(plan.recall)
     select: Select = "count" if plan.count else "*"
-    query = join(*streams, on="k", goal=goal, select=select, late=plan.late)
+    query = join(
+        *streams, on="k", goal=goal, select=select, late=plan.late, how=plan.how, emit=plan.emit,
+        tolerance=window if is_asof else None,
+    )  # fmt: skip
     return stream(query, sources, Options(plan.arrival, at_end="flush", keep=plan.keep))
 
 
@@ -158,7 +166,7 @@ def _native(spark: SparkSession, plan: Plan, sources: dict[str, DataFrame]) -> D
         for other in plan.streams[: plan.streams.index(name)]:
             here, there = F.col(f"{name}_ts"), F.col(f"{other}_ts")
             condition &= (here >= there - window) & (here <= there + window)
-        joined = joined.join(own, condition)
+        joined = joined.join(own, condition, plan.how)
         # a further join accepts one event-time column: the first stream's stays one
         plain = F.col(f"{name}_ts") + F.expr("interval 0 seconds")
         joined = joined.withColumn(f"{name}_ts", plain)

@@ -37,6 +37,7 @@ class Workload:
     rates: tuple[float, ...] = (100.0,)
     lagged: bool = True  # the paper's nonaligned streams
     noise: tuple[float, ...] = NOISE
+    lags: tuple[float, ...] = LAGS
     seconds: int = 60
 
     def brief(self) -> Workload:
@@ -56,7 +57,7 @@ class Workload:
                 for n, rate in enumerate(self.rates)
             ])
         )  # fmt: skip
-        lag = LAGS[i] if self.lagged else 0.0
+        lag = self.lags[i] if self.lagged else 0.0
         grows = _DOMAIN / _PERIOD * (ts / SECOND + lag)
         noisy = grows + self.noise[i] * rng.standard_normal(len(ts))
         return pa.table({"ts": ts, "x": noisy % _DOMAIN})
@@ -99,8 +100,8 @@ class Trace:
         return self._rate(self.dropped, begin, end)
 
 
-def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = None) -> Trace:
-    """Run the join; at the second `reset_at` the throttle is opened."""
+def run(query: JoinQuery, tables: dict[str, pa.Table]) -> Trace:
+    """Run the join."""
     batch, _ = recorded(query, tables, None)
     engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
     arrival = batch.arrival
@@ -113,8 +114,6 @@ def run(query: JoinQuery, tables: dict[str, pa.Table], reset_at: int | None = No
         made_ts += [made.ts for made in output.made]
         made_n += [made.n for made in output.made]
         rows.append((second, *_state(engine)))
-        if second == reset_at and engine.shedder is not None:
-            engine.shedder.open_throttle()
     output = engine.flush()
     made_ts += [made.ts for made in output.made]
     made_n += [made.n for made in output.made]

@@ -1,8 +1,9 @@
 """The experiments of the Thesis, chapter 6, with its numbers where it prints them.
 
-Its query joins every pair within windows of 2 and 3 seconds (``KEEP``, slide 10 ms); quality is
-tracked second by second. QCR is Φ with P = L; ABS is the average K and the lead that the
-Synchronizer holds back.
+Its query joins every pair within windows of 2 and 3 seconds (``KEEP``, slide 10 ms), by its own
+join logic: an overdue event leaves K-slack at once, the window waits until it can slide, and a late
+event joins partners at the window end. Quality is tracked second by second. QCR is Φ with P = L;
+ABS is the average K and the lead that the Synchronizer holds back.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _DATA = ("soccer16", "soccer23")
 _TARGETS = (0.8, 0.9, 0.95, 0.98)
 _MODELS: tuple[Model, ...] = ("late-degree", "pd", "measured")
 _TRACK = "1 second"
+_MOST_LATE = "1 second"  # Λ_max, which is not printed: the quality track duration
+_MOST_LATES = ("500 ms", _MOST_LATE, "3 seconds", "30 seconds")
 _MADE_UP = (
     "The data imitate the Thesis' recordings (docs/lab.md): the share in order, the delays and the "
     "skew of its Fig. 6.1 and 6.2. So compare shapes and orders of magnitude, not exact numbers."
@@ -29,7 +32,10 @@ _MADE_UP = (
 
 
 def _goal(target: float, model: Model, **options: object) -> Recall:
-    return Recall(target, **{"over": _TRACK, "every": _TRACK, "model": model} | options)  # type: ignore[arg-type]
+    given = {"over": _TRACK, "every": _TRACK, "model": model} | options
+    if model == "late-degree":
+        given = {"most_late": _MOST_LATE} | given
+    return Recall(target, **given)  # type: ignore[arg-type]
 
 
 # ---- the data
@@ -125,27 +131,68 @@ def _quality(setting: Setting) -> Findings:
         table, figure = vary(setting, title, labels, cases, (_ABS, qcr, _per_delay(qcr)))
         found.tables.append(table)
         found.figures["-overall" if overall else "-each"] = figure
+    found.tables += [_calm(setting, False), _calm(setting, True), _most_late(setting)]
     found.words = [
         "The Thesis prints, per second, from target 0.8 to 0.98: its approach QCR 0.932 to 0.901 "
         "(16 min) and 0.944 to 0.872 (23 min), the PD controller 0.792 to 0.644 and 0.890 to "
         "0.643, with 10 to 24 % more buffer than PD, and QCR/ABS 3.49 for both at 0.8 (23 min). "
-        "Overall: QCR at least 0.932 with less buffer than PD, which ends at 0.9788 for 0.98.",
-        "Per second, late-degree's QCR is above PD's at every target, as in the Thesis; so is its "
-        "QCR / ABS, except for 0.98 on Soccer-16min, where it is 2 % below.",
+        "Overall: QCR at least 0.932 with less buffer than PD in most cases; PD ends at 0.9788 for "
+        "0.98.",
+        "**Per second**, late-degree's QCR and QCR / ABS are above PD's at every target, as "
+        "printed, and QCR / ABS at 0.8 is 3.29 on Soccer-23min. But its QCR is 10 to 32 points "
+        "below the printed one: 0.830 to 0.581 (16 min), 0.834 to 0.612 (23 min); PD's is at most "
+        "9 points below: 0.799 to 0.579 and 0.800 to 0.603. The third table shows why. Our made-up "
+        "game has bursts, in which a third of the players are badly received for up to 1.5 s; a "
+        "second with a burst is bad, and no estimate over the past can see it come. Without bursts "
+        "late-degree has 0.926 and 0.929 at 0.98, and PD 0.490 and 0.478. With bursts its buffer "
+        "is 27 % below PD's at 0.8 and about equal from 0.95 on, without them 19 to 23 % above at "
+        "0.98.",
+        "**Overall**, late-degree's QCR is at least 0.934, as printed, and PD's falls with the "
+        "target and ends at 0.979 for 0.98. For that Nr_original must be estimated from data "
+        "rates, as the Thesis does: losses that are counted when late events come make the overall "
+        "quality look better than it is. Its buffer is larger than PD's, other than printed: PD "
+        "saves what it misses (QCR 0.187 at 0.9). Printed is also a smaller buffer than for each "
+        "second: so it is without bursts at 0.9 and 0.95, with them only at 0.8.",
+        "Λ_max is not printed; 1 s is the quality track duration. The last table shows others: the "
+        "next second must compensate for all losses so far, and if it cannot, K goes to Λ_max. "
+        "With 30 s, which is no limit here, K oscillates between 0 and 20 s.",
         "Gains of the PD controller, 200 ms each, were tuned at 0.95 on Soccer-23min "
-        "(`slackwater/controllers/pd.py` describes how). With 1 s instead K oscillates: QCR is "
-        "0.73 at 0.95, above late-degree's, but with two and a half times its buffer.",
-        "In our overall mode the next second must compensate for all losses so far. Half of the "
-        "time there are some, and then only the largest delay is enough: QCR stays above PD's, as "
-        "in the Thesis, but the buffer is far larger, so QCR / ABS is not reproduced. The Thesis "
-        "does not print how it compensates; over ten seconds instead of one, late-degree would end "
-        "within 0.0002 of its target with a K like PD's, but mostly from below.",
-        "`measured`, our default, aims at 97 % of the seconds, the Thesis' approach at the "
-        "estimated mean, so compare QCR and ABS together. `measured` has no overall target; there "
-        "it is the same run, evaluated by the overall recall.",
+        "(`slackwater/controllers/pd.py` describes how).",
+        "`measured`, ours in this pipeline, aims at 97 % of the seconds, the Thesis' approach at "
+        "the estimated mean, so compare QCR and ABS together. `measured` has no overall target; "
+        "there it is the same run, evaluated by the overall recall.",
         _MADE_UP,
     ]
     return found
+
+
+def _calm(setting: Setting, overall: bool) -> Table:
+    """The same games without bursts: what makes a second bad."""
+    cases = [
+        _case(setting, f"{name}-calm", model, target, _goal(target, model, overall=overall))
+        for name in _DATA
+        for model in _MODELS[:2]
+        for target in setting.some(_TARGETS)
+    ]
+    qcr = _QCR_OVERALL if overall else _QCR
+    title = f"{'Overall quality' if overall else 'Quality of each second'}, without bursts"
+    labels = ("data", "goal", "target")
+    return vary(setting, title, labels, cases, (_ABS, qcr, _per_delay(qcr)))[0]
+
+
+def _most_late(setting: Setting) -> Table:
+    """Λ_max varied, where it matters."""
+    cases = [
+        _case(
+            setting, name, most, target,
+            _goal(target, "late-degree", overall=True, most_late=most),
+        )
+        for name in _DATA
+        for most in setting.some(_MOST_LATES)
+        for target in setting.some(_TARGETS)
+    ]  # fmt: skip
+    title = "Overall quality of late-degree, by its last late degree"
+    return vary(setting, title, ("data", "Λ_max", "target"), cases, (_ABS, _QCR_OVERALL))[0]
 
 
 def _baselines(setting: Setting, data: str) -> dict[str, Goal]:
@@ -186,7 +233,8 @@ def _time(setting: Setting) -> Findings:
     figure = panels("Quality over time (Fig. 6.9)", "event time [min]", grid)
     words = [
         "The Thesis prints: both are smoother when the overall quality is controlled; PD ends at "
-        "0.9788, below its target, because late in a run a small error changes K only a little.",
+        "0.9788, below its target, because late in a run a small error changes K only a little. So "
+        "it is here: PD ends at 0.979.",
         _MADE_UP,
     ]
     table = Table("Soccer-23min, target 0.98", ("quality", "goal"), columns, rows)
@@ -204,9 +252,10 @@ def _parameters(setting: Setting) -> Findings:
         "granularity": ("K granularity (Fig. 6.11)", ("2 ms", "5 ms", "10 ms")),
         "decay": ("decay factor (Fig. 6.12)", (0.7, 0.8, 0.9)),
     }
+    data = (*_DATA, *(f"{name}-calm" for name in _DATA))
     for option, (title, values) in varied.items():
         cases = []
-        for name in _DATA:
+        for name in data:
             for value in setting.some(values):
                 for target in setting.some(_TARGETS):
                     track = value if option == "track" else _TRACK
@@ -226,6 +275,12 @@ def _parameters(setting: Setting) -> Findings:
         "and target 0.98, 16 min); smaller granularity is better in most cases; decay 0.7 costs 6 "
         "to 12 % at 0.98, otherwise it is within 2 %. Our time unit is the millisecond, so we use "
         "2 ms instead of its 2.5 ms.",
+        "**Track (6.10)**: without bursts as printed: within 2 % up to 0.95, at 0.98 0.5 s costs 6 "
+        "% and 2 s gains 4 %. With bursts a shorter track is better at 0.98 (14 %), since K is "
+        "small again sooner. **Granularity (6.11)**: the smaller the better up to 0.95, by 2 to 11 "
+        "%, as printed. **Decay (6.12)**: within 8 %. The loss of 6 to 12 % with 0.7 at 0.98 is "
+        "not shown: without bursts the delays of our game do not change from second to second "
+        "(within 1 %), and with bursts a shorter memory is as good.",
         _MADE_UP,
     ]
     return found

@@ -62,7 +62,7 @@ def missing(peer: str) -> str | None:
     if peer in _OWN_ENVIRONMENT:
         found, how = _python(peer).exists(), "make peers"
     else:
-        found, how = find_spec(peer) is not None, "pip install slackwater-lab"
+        found, how = find_spec(peer) is not None, f"pip install {peer}"
     return None if found else f"{peer}: skipped, not installed; try: {how}"
 
 

@@ -177,6 +177,7 @@ class Published(NamedTuple):
 
     error: float  # signed, as a share of the truth
     latency: float | None  # of 95 % of the events, in µs
+    throughput: float | None = None  # events per second
 
 
 def authors_results() -> dict[tuple[str, str, str], Published]:
@@ -186,7 +187,7 @@ def authors_results() -> dict[tuple[str, str, str], Published]:
         return {}
     return {
         (row["experiment"], row["algorithm"], str(row["point"])): Published(
-            row["compensated_error"], row["latency95_us"]
+            row["compensated_error"], row["latency95_us"], row["throughput_tps"]
         )
         for row in csv.read_csv(path).to_pylist()
     }

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from slackwater.compensation.compensator import AggregateValue, Compensator
 from slackwater.compensation.observation import cells_for
+from slackwater.compensation.svi import SviEstimator
 from slackwater.compensation.tally import Tally
 from slackwater.compensation.tally_codec import TallyCodec
 from slackwater.compensation.values import Values
@@ -42,9 +43,11 @@ ESTIMATORS: dict[str, Compensation | bool] = {  # all that are compared, by thei
     "AEMA": "aema",
     "SVI": "svi",
     "MLP": "mlp",
+    "MLP, ELBO": "mlp-elbo",
     "ours": True,
 }
 OURS = "ours"
+NO_PRIOR = "SVI, no prior"
 AGGREGATES = ("count", "sum")
 CONFIDENCES = (0.95, 0.8)
 
@@ -95,6 +98,14 @@ class Disorder:
         return 2 * -((-LENGTH - self.most) // LENGTH) + _WARM_UP
 
 
+class SviWithoutPrior(SviEstimator):
+    """SVI to which the window before says nothing; distortions are learnt as usual."""
+
+    @property
+    def _missing(self) -> F64:
+        return np.zeros_like(super()._missing)
+
+
 class EstimatorRun:
     """One estimator that is run over windows, one after the other.
 
@@ -104,10 +115,13 @@ class EstimatorRun:
 
     def __init__(self, name: str, confidence: float, lag: int, length: int = 10 * MS) -> None:
         self.name, self.confidence = name, confidence
-        aggregates = query(LENGTH, ESTIMATORS[name], confidence, length=length)
+        compensate = ESTIMATORS["SVI" if name == NO_PRIOR else name]
+        aggregates = query(LENGTH, compensate, confidence, length=length)
         values = Values(aggregates, [_SCHEMA, _SCHEMA])
         codec = TallyCodec((2, cells_for(2), values.n), [])
         self._compensator = Compensator(aggregates, values, codec)
+        if name == NO_PRIOR:
+            self._compensator.estimator = SviWithoutPrior(2, cells_for(2), values.n)
         self._lag = lag
         self._n = 0
         self._open: deque[tuple[int, Tally]] = deque()
