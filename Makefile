@@ -114,6 +114,7 @@ test-all-nojit: setup
 
 demo: $(VENV)/.warm-joins ## Run the demonstration
 	@"$(BIN)/slackwater" demo
+	@echo && echo "To have the command slackwater in this shell: . $(patsubst $(CURDIR)/%,%,$(BIN))/activate"
 
 bench: setup ## Measure the core
 	@"$(BIN)/slackwater" bench core

@@ -100,7 +100,9 @@ def _cells(metric: Metric) -> tuple[str, ...]:
 
 def _fold(metric: Metric) -> str:
     if isinstance(metric.fold, Share):
-        return f"`{metric.fold.part} / ({' + '.join(metric.fold.of)})`"
+        less = f" - {metric.fold.less}" if metric.fold.less else ""
+        part = f"({metric.fold.part}{less})" if less else metric.fold.part
+        return f"`{part} / ({' + '.join(metric.fold.of)})`"
     if isinstance(metric.fold, Each):
         return f"`{metric.fold.name}` of each"
     return _FOLDS.get(metric.fold, metric.fold)

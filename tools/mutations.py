@@ -21,10 +21,10 @@ PACKAGES = (
 KERNELS = {
     "compensation": "products",
     "controllers": "back_test recall drops histogram",
-    "disorder": "clocked reorder buckets heartbeat",
+    "disorder": "clocked clock_series reorder buckets heartbeat",
     "events": "intake hashing",
-    "joins": "join arrival count lateness longer_sample walk frame windows sorted_windows keys "
-    "vectors records",
+    "joins": "join matching partners asof arrival count lateness longer_sample walk frame windows "
+    "sorted_windows keys vectors records",
     "shedding": "shed shed_count harvest basic_windows drop_rates",
     "stats": "cross delay_scale recent statistics",
     "windows": "aggregate stacks",

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 FRESH = ROOT / "build" / "release" / "fresh"  # the environment that the wheel is installed into
-LIMIT_BYTES = 580_000  # the aim is 400 kB: docs/decisions/0018-size-of-the-wheel.md
+LIMIT_BYTES = 800_000  # the aim is 400 kB: docs/decisions/0018-size-of-the-wheel.md
 NEEDED = ("slackwater/py.typed", "slackwater/dashboard/page/index.html")
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?",
