@@ -89,7 +89,8 @@ def test_streams_in_order_need_no_slack():
 
 def test_a_recall_of_1_covers_every_delay_of_the_recent_past():
     run = asked(sw.Recall(1.0)).replay(two_streams(5, 50, 50), arrival="arrival")
-    assert 48 <= run.report().average_slack <= 70  # the largest delay, and the reserve
+    # the largest delay, and half as much where even that was not always enough, in steps of 10 ms
+    assert 48 <= run.report().average_slack <= 80
 
 
 def test_a_goal_may_change_while_the_query_runs():

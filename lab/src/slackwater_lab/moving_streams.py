@@ -185,6 +185,32 @@ def _mixed(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  #
     return np.asarray(own.exponential(np.where(slow, 2000.0, 50.0)))
 
 
+def _retries(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  # noqa: ARG001
+    """What fails is sent again after 1, 3, 7, ... s; 0 to 10 % fail, by the minute."""
+    fails = 0.1 * common.random(int(ts[-1] / _MINUTE) + 2) ** 2
+    tries = own.geometric(1.0 - fails[ts // _MINUTE]) - 1
+    return np.asarray(own.exponential(50.0, len(ts)) + _SECOND * (2.0 ** np.minimum(tries, 6) - 1))
+
+
+def _pauses(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:  # noqa: ARG001
+    """Both streams stop together every 20 s or so, for 0.5 s at the median, as log-normal times."""
+    n = int(ts[-1] / _SECOND) + 2
+    begins = np.cumsum(common.exponential(20 * _SECOND, n))
+    ends = begins + 0.5 * _SECOND * np.exp(common.normal(size=n))
+    last = np.searchsorted(begins, ts, side="right") - 1
+    held = np.where(last >= 0, ends[last] - ts, 0.0)
+    return np.asarray(np.maximum(own.exponential(50.0, len(ts)), held))
+
+
+def _failover(common: Generator, own: Generator, ts: Ints, key: Ints) -> Floats:
+    """Of 8 partitions of the keys one is 3 s behind for a minute or two, then none."""
+    n = _n(ts.astype(np.float64), _MINUTE)
+    lengths = common.uniform(_MINUTE, 2 * _MINUTE, n)
+    slow = np.where(np.arange(n) % 2 == 0, -1, common.integers(0, 8, n))
+    now = _held(common, ts.astype(np.float64), lengths, slow)
+    return np.asarray(own.exponential(np.where(key % 8 == now, 3000.0, 50.0)))
+
+
 FAMILIES = {
     "steady": _moving_mean(lambda _, t: np.full(len(t), 100.0)),
     "tide-5": _moving_mean(_tide(5 * _MINUTE)),
@@ -201,4 +227,7 @@ FAMILIES = {
     "batches": _batches,
     "apart": _apart,
     "mixed": _mixed,
+    "retries": _retries,
+    "pauses": _pauses,
+    "failover": _failover,
 }

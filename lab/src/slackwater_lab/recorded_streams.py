@@ -90,7 +90,7 @@ def _rows(path: Path, key: str, wanted: tuple[int, ...]) -> pa.Table:
 RECORDINGS = {
     recording.name: recording
     for recording in (
-        # constants were chosen on these (decision 23) ...
+        # constants were chosen on these (decision 26) ...
         Recording("mbta", _MBTA, "trip", "10 s", "5 minutes", resolution_ms=1000),
         Recording(
             "covenant",
@@ -112,7 +112,7 @@ RECORDINGS = {
             "symbol", "100 ms", "10 s",
         ),
         Recording("nezha", _NEZHA, "span", "20 s", "1 minute"),
-        # ... and not on these
+        # ... and, since decision 26, on these
         Recording(
             "binance-spot",
             {"trades": (f"{_BINANCE}_usdm_trades", ()), "spot": (f"{_BINANCE}_spot_trades", ())},

@@ -12,9 +12,11 @@ Every interval the rule is followed that has the smallest average slack, where a
 periods beyond what is allowed counts as extra slack; rules that are nearly as good count too. Most
 of these are a little more careful than the best, so K has a reserve where that is cheap, and it
 does not jump. The past may know nothing like the present: so K is never so small that results as
-late as the last ones would use up what is left of the allowance within a tenth of a period. Until
-half a period is over, K is the largest lateness or delay seen.
-docs/goals.md shows it at work; decision 21 has what else was tried.
+late as the last ones would use up what is left of the allowance within a tenth of a period; but one
+burst does not carry it away, it grows by half in an interval. Where bursts outgrow all rules again
+and again, K has a margin (`controllers.margin`). Until half a period is over, K is the largest
+lateness or delay seen.
+docs/goals.md shows it at work; decisions 21 and 26 have what else was tried.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from slackwater.controllers.controller import Interval, RecallSeeker
+from slackwater.controllers.margin import Margin
 from slackwater.kernels import back_test as kernels
 from slackwater.kernels.back_test import REACTIONS, Rules
 from slackwater.kernels.histogram import BUCKETS, upper_edges
@@ -35,11 +38,14 @@ from slackwater.stats.buckets import dense, sparse
 from slackwater.stats.lateness import LatenessOf
 from slackwater.stats.statistics import Statistics
 
-# Chosen on the data that decision 23 names. The first four matter, the others hardly.
+# Chosen on the data that decisions 23 and 26 name. The first four matter, the others hardly.
 _PRICE = 30.0  # 1 % more bad periods than allowed are as bad as so many percent more slack
 _FAILING = 1.5  # rules may fail so many times as often as K, which is a mean of many
 _FIRST_RESERVE = 0.5  # at the start, halved in each period: little has been seen yet
 _GUARD = 0.1  # periods for which the lateness of the last intervals must be bearable
+_GUARD_LEAPS = 2.0  # the guard is at most so many times what the rules want,
+_GUARD_GROWS = 1.5  # or so many times what K was an interval before
+_FARTHEST = 1.5  # times the largest lateness in memory; a margin goes no further
 _SPREAD = 0.06  # a rule with so much more slack than the best one counts 1/e
 _LEVELS = (1.4, 1.1, 0.85, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.01)  # times the allowed loss
 _MEMORIES = 4  # in equal ratios from ...
@@ -81,9 +87,12 @@ class LatenessController(RecallSeeker):
         self._used = 1  # buckets
         self._followed = -1  # the best rule; -1: none yet
         self._is_guarded = False  # K is larger than the best rules want
+        self._has_margin = False  # the rules have not been enough
         self._weight = 0.0  # how much of `bad` and `cost` of the rules is known
         self._true = np.zeros(self._n_blocks)  # results of the last period, youngest block first
         self._own = np.zeros(self._n_blocks)  # of them, lost
+        self._margin = Margin(self._n_blocks, self._fade, self._period)
+        self._before = 0.0  # K of the interval before, without its margin
         slacks = _MEMORIES * len(_LEVELS)
         n = REACTIONS * slacks
         self._rules = Rules(
@@ -127,6 +136,7 @@ class LatenessController(RecallSeeker):
         self._clock = interval.common_clock
         if self._steps <= _START * self._period:
             self._largest = max(self._largest, int(_EDGES[top]), interval.most_behind)
+            self._margin.follow(self._largest)
             return max(self._largest, self._floor)
         if self._weight == 0.0:
             return interval.slack
@@ -141,6 +151,7 @@ class LatenessController(RecallSeeker):
             for row in (self._rules.lost, self._true, self._own):
                 row[passed:] = row[: self._n_blocks - passed].copy()
                 row[:passed] = 0.0
+            self._margin.turn_blocks(passed)
 
     def _back_test(self, known: LatenessOf, top: int, total: float, clock: int) -> None:
         """Let all rules learn the last interval, be judged by it, and choose again."""
@@ -154,17 +165,29 @@ class LatenessController(RecallSeeker):
             late, top, advance, *self._allowance(), self._fade, self.largest,
             self._beyond, self._used, _EDGES, self._rules,
         )  # fmt: skip
+        of_interval = self._beyond[0, : top + 2]
+        self._margin.judge(of_interval, _EDGES, advance, self._allowance()[0])
 
     def _follow(self) -> int:
-        """K: that of the best rules, or what the last results ask for."""
+        """K: that of the best rules, or what the last results ask for, with a margin."""
         slack, guard = kernels.follow(
             float(self._own.sum()), *self._allowance(), self._weight, self._credit,
             self._failing, _PRICE, _SPREAD, self._reserve, self.largest, self._beyond, self._used,
             _EDGES, self._score, self._rules,
         )  # fmt: skip
         self._followed = int(np.argmin(self._score))
+        guard = min(guard, max(_GUARD_LEAPS * (slack + 1.0), _GUARD_GROWS * (self._before + 1.0)))
         self._is_guarded = bool(guard > slack)
-        return int(max(slack, guard))
+        self._before = wanted = float(max(slack, guard))
+        self._margin.follow(wanted)
+        more = min(wanted * self._margin.factor(self._weight), _FARTHEST * self.largest)
+        self._has_margin = bool(more > wanted)
+        return self._rounded_up(max(wanted, more))
+
+    def _rounded_up(self, slack: float) -> int:
+        """To the granularity that was asked for; 0 only where nothing was ever late."""
+        steps = max(-(-int(slack) // self._granularity), int(self.largest > 0))
+        return steps * self._granularity
 
     def _allowance(self) -> tuple[float, float]:
         """Results that the running period may lose; that come while nothing can be done."""
@@ -221,12 +244,15 @@ class LatenessController(RecallSeeker):
             words.append("more like the last results would use up the rest of the allowed loss")
         else:
             words.append("the mean of this rule and those that are nearly as good")
+        if self._has_margin:
+            words.append("more than that: in one period of ten or more it was not enough")
         return words
 
     # ---- for a snapshot
 
     _SCALARS = (
-        "steps", "block", "clock", "largest", "on_time", "used", "followed", "is_guarded", "weight",
+        "steps", "block", "clock", "largest", "on_time", "used", "followed", "is_guarded",
+        "has_margin", "before", "weight",
     )  # fmt: skip
     _LEARNT = ("recent", "totals", "plain", "leap", "slack", "in_force", "lost", "bad", "cost")
 
@@ -234,6 +260,7 @@ class LatenessController(RecallSeeker):
         """All that is remembered, as plain data."""
         known: dict[str, Any] = {name: getattr(self, f"_{name}") for name in self._SCALARS}
         known |= {"true": self._true.tolist(), "own": self._own.tolist()}
+        known["margin"] = self._margin.state()
         for name in self._LEARNT:
             known[name] = sparse(getattr(self._rules, name).ravel())
         return known
@@ -243,5 +270,6 @@ class LatenessController(RecallSeeker):
         for name in self._SCALARS:
             setattr(self, f"_{name}", state[name])
         self._true[:], self._own[:] = state["true"], state["own"]
+        self._margin.resume(state["margin"])
         for name in self._LEARNT:
             dense(state[name], getattr(self._rules, name).reshape(-1))

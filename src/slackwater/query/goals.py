@@ -109,7 +109,8 @@ class Recall:
         L: K is reconsidered each L. None: for ``"lateness"`` 1/240 of `over`, but at least 100 ms
         and at most 1 s; for the others 1 s.
     granularity
-        g: steps of K and of delays, for all models but ``"lateness"``.
+        g: steps of K, which is rounded up; K is 0 only where nothing is late. For models other than
+        ``"lateness"`` also steps of delays.
     decay
         ``"late-degree"``: how much of what was learnt lasts to the next interval.
     overall
