@@ -55,6 +55,11 @@ def test_the_margin_is_the_smallest_factor_that_held():
     assert after(*[900] * 10) == 4.0  # there is no larger one
 
 
+def test_there_is_none_before_five_periods_are_over():
+    assert after(*[190] * 3) == 1.0
+    assert after(*[190] * 5) == 2.0
+
+
 def test_the_margin_goes_when_slack_is_enough_again():
     assert after(*[190] * 5) == 2.0
     assert after(*[190] * 5, *[0] * 60) == 1.0
@@ -63,7 +68,7 @@ def test_the_margin_goes_when_slack_is_enough_again():
 def test_slack_in_force_rises_no_faster_than_the_clock():
     fed = Fed()
     fed.margin.follow(100.0)
-    for _ in range(3 * PERIOD):  # the clock stands still: no slack is in force yet
+    for _ in range(6 * PERIOD):  # the clock stands still: no slack is in force yet
         fed.margin.turn_blocks(1)
         fed.known += fed.margin._fade * (1.0 - fed.known)
         fed.margin.judge(beyond(50, 20), EDGES, 0.0, 10.0)

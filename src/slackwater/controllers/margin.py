@@ -4,7 +4,7 @@ Rules for K are chosen by how they did. Of many rules some did well by luck, and
 later than all before it is in none of them. So beside the query runs K itself, times seventeen
 factors from 1 to 4, and each notes in which periods it would have lost too much. The margin is the
 smallest factor that held in nine of ten of the last periods: 1 where the rules are right, and more
-where bursts have outgrown them again and again.
+where bursts have outgrown them again and again. It begins when five periods are over.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from slackwater.kernels.records import F64
 
 # Chosen on the data that decision 26 names.
 _HELD = 0.9  # of the periods
+_FIRST = 5.0  # periods that must be over: before, a bad one says little
 _CREDIT = 4.5  # good periods that every factor has to its credit at the start
 _STEPS = 17
 _PER_OCTAVE = 8
@@ -33,6 +34,7 @@ class Margin:
 
     def __init__(self, n_blocks: int, fade: float, period: int) -> None:
         self._fade = fade
+        self._first = 1.0 - (1.0 - fade) ** (_FIRST * period)
         self._credit = 1.0 - (1.0 - fade) ** (_CREDIT * period)
         self._slack = np.zeros(_STEPS)
         self._in_force = np.zeros(_STEPS)
@@ -64,6 +66,8 @@ class Margin:
 
     def factor(self, known: float) -> float:
         """The margin; `known` is how much of the share of bad periods is known."""
+        if known < self._first:
+            return 1.0
         held = self._bad <= (1.0 - _HELD) * (known + self._credit)
         return float(_FACTORS[np.argmax(held)] if held.any() else _FACTORS[-1])
 
