@@ -7,13 +7,17 @@ the controller that moves them is judged by `lab run moving` and `lab run real` 
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import profiles
 import slackwater as sw
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import recorded
+from slackwater.errors import DataError
+from slackwater_lab.measure import Job, measure
 from slackwater_lab.moving_streams import moving_streams
+from slackwater_lab.recorded_streams import folder_of, recordings_in
 
 pytestmark = pytest.mark.skipif(
     profiles.PLAIN, reason="minutes of events are too many for kernels as plain Python"
@@ -38,6 +42,22 @@ def test_the_promise_holds_as_often_with_as_little_slack_as_before(family, targe
     report = run.report(target)
     assert report.phi >= phi - 0.01
     assert report.average_slack <= 1.03 * slack
+
+
+@pytest.mark.parametrize(
+    ("recording", "target", "phi", "slack"),
+    [("binance", 0.95, 0.967, 69), ("binance-book", 0.95, 0.971, 41)],
+)
+def test_bursts_of_recorded_streams_are_held_as_before(tmp_path, recording, target, phi, slack):
+    try:
+        folder = folder_of(None)
+    except DataError as error:
+        pytest.skip(str(error))
+    over = recordings_in(folder)[recording].over
+    goal = sw.Recall(target, over=over)
+    run = measure(Job(recording, 0, 0, goal, over=over, recordings=str(folder)), tmp_path)
+    assert np.mean(np.array(run.recalls) >= target) >= phi - 0.01
+    assert run.average_slack <= 1.05 * slack
 
 
 def test_all_that_a_shard_has_learnt_is_small():
