@@ -40,7 +40,17 @@ from typing import Any, NoReturn
 import coverage
 import pytest
 
-from mutations import GROUPS, PACKAGES, ROOT, SOURCE, Mutant, described, mutated, population
+from mutations import (
+    GROUPS,
+    PACKAGES,
+    ROOT,
+    SOURCE,
+    Mutant,
+    described,
+    mutated,
+    population,
+    statement,
+)
 
 BUILD = ROOT / "build" / "mutants"  # cosmic-ray, and what the last run found
 OUTCOMES = BUILD / "outcomes.jsonl"
@@ -138,9 +148,14 @@ class Selection:
 
     def of(self, mutant: Mutant) -> dict[str, float]:
         """The tests that run the mutant's line, quick first; of its file if it runs on import."""
-        lines = self.data.contexts_by_lineno(str(ROOT / mutant.path))
-        running = set(lines.get(mutant.line, [])) & set(self.seconds)
-        if not running and "" in lines.get(mutant.line, []):
+        path = ROOT / mutant.path
+        lines = self.data.contexts_by_lineno(str(path))
+        contexts = set(lines.get(mutant.line, []))
+        if not contexts:  # of a statement on several lines, not every line counts as run
+            places = statement(path.read_text(), mutant.line)
+            contexts = {context for line in places for context in lines.get(line, [])}
+        running = contexts & set(self.seconds)
+        if not running and "" in contexts:
             running = {test for tests in lines.values() for test in tests} & set(self.seconds)
         quick = sorted(running, key=lambda test: (self.seconds[test], test))
         spent = itertools.accumulate(self.seconds[test] for test in quick)
