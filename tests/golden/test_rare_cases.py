@@ -1,6 +1,8 @@
 """What ordinary inputs hardly ever reach, made on purpose and small enough to check by eye."""
 
+import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +20,7 @@ from slackwater.controllers.late_degree import LateDegreeController
 from slackwater.disorder.heartbeat import HeartbeatStage
 from slackwater.engine import lateness_curve as curves
 from slackwater.engine.join import JoinEngine
-from slackwater.engine.replay import recorded
+from slackwater.engine.replay import at_once, recorded
 from slackwater.engine.report import columns, truth
 from slackwater.events.limits import Limits
 from slackwater.joins import numba_source
@@ -305,6 +307,22 @@ def test_sorted_windows_take_each_others_place_when_the_room_is_used_up():
     assert sorted_windows._allocate(1, 2, index) == 34  # and with one place the second
     assert slot[1, :, 0].tolist() == [NONE, NONE, 2, NONE]
     assert index.room.tolist() == [[0, 25, 0], [25, 25, 11]]
+
+
+def test_where_load_is_measured_a_recording_is_cut_into_the_intervals_of_the_measurement():
+    arrivals = [3, 5, 13, 14, 22, 23, 50, 63]
+    query = sw.join(
+        sw.Stream("a", "ts", 10), sw.Stream("b", "ts", 10), on="k", goal=sw.NoSlack(),
+        shed=sw.Harvest(every=10),
+    )  # fmt: skip
+    one = pa.table({"ts": arrivals, "k": [1] * 8, "at": arrivals})
+    batch, _ = recorded(query, {"a": one, "b": one.slice(0, 0)}, "at")
+    engine = JoinEngine(query, {"a": one.schema, "b": one.schema})
+    parts = [part.arrival.tolist() for part in at_once(batch, engine)]
+    assert [part for part in parts if part] == [[3, 5], [13, 14, 22], [23], [50], [63]]
+    assert [*itertools.chain(*parts)] == arrivals
+    fixed = JoinEngine(replace(query, shed="off"), {"a": one.schema, "b": one.schema})
+    assert [part.arrival.tolist() for part in at_once(batch, fixed)] == [arrivals]
 
 
 # ---- metrics
