@@ -18,14 +18,16 @@ from helpers import Case, engine_run, naive_losses
 from naive import Event
 from slackwater.controllers.late_degree import LateDegreeController
 from slackwater.disorder.heartbeat import HeartbeatStage
+from slackwater.disorder.rings import BucketRings
 from slackwater.engine import lateness_curve as curves
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.replay import at_once, recorded
 from slackwater.engine.report import columns, truth
 from slackwater.events.limits import Limits
+from slackwater.events.log import Log
 from slackwater.joins import numba_source
+from slackwater.kernels import buckets, sorted_windows
 from slackwater.kernels import shed as places
-from slackwater.kernels import sorted_windows
 from slackwater.kernels.records import BEFORE, NONE, TICK, Index
 from slackwater.metrics.prometheus import _number
 from slackwater.query.functions import count, sum
@@ -130,6 +132,35 @@ def test_a_sum_that_cannot_be_taken_back_is_an_error():
     )
     with pytest.raises(sw.DataError, match="a sum of whole numbers is beyond 64 bits"):
         query.replay(a=table)
+
+
+# ---- buckets of events that wait
+
+
+@plain
+@pytest.mark.parametrize(
+    ("there", "more", "is_appended", "then"),
+    [
+        ([], [0, 1], True, [0, 1]),
+        ([0], [1, 3], True, [0, 1, 3]),
+        ([0, 2], [1, 3], False, [0, 2]),
+        ([2], [0, 1], False, [2]),
+    ],
+)
+def test_a_list_is_appended_to_a_bucket_only_if_that_keeps_its_order(
+    there, more, is_appended, then
+):
+    log = Log()
+    log.append(np.full(4, 50), np.zeros(4, int), [np.zeros(4, np.int32)])
+    rings, records = BucketRings(2, log), log.records()
+    rings.insert(0, np.array(there, np.int64))
+    rings.insert(1, np.array(more))
+    assert buckets.earliest(1, rings.arrays) == more[0]
+    taken = buckets.take_bucket(1, rings.arrays, records)
+    assert taken == (more[0], more[-1], len(more))
+    assert buckets.append_bucket(*taken, 50, 0, rings.arrays, records) == is_appended
+    assert rings.contents(0).tolist() == then
+    assert (rings.size(0), rings.size(1)) == (len(then), 0)
 
 
 # ---- joins
