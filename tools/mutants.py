@@ -40,7 +40,17 @@ from typing import Any, NoReturn
 import coverage
 import pytest
 
-from mutations import GROUPS, PACKAGES, ROOT, SOURCE, Mutant, described, mutated, population
+from mutations import (
+    GROUPS,
+    PACKAGES,
+    ROOT,
+    SOURCE,
+    Mutant,
+    described,
+    mutated,
+    population,
+    statement,
+)
 
 BUILD = ROOT / "build" / "mutants"  # cosmic-ray, and what the last run found
 OUTCOMES = BUILD / "outcomes.jsonl"
@@ -137,12 +147,24 @@ class Selection:
         self.data.read()
 
     def of(self, mutant: Mutant) -> dict[str, float]:
-        """The tests that run the mutant's line, quick first; of its file if it runs on import."""
-        lines = self.data.contexts_by_lineno(str(ROOT / mutant.path))
-        running = set(lines.get(mutant.line, [])) & set(self.seconds)
-        if not running and "" in lines.get(mutant.line, []):
-            running = {test for tests in lines.values() for test in tests} & set(self.seconds)
-        quick = sorted(running, key=lambda test: (self.seconds[test], test))
+        """The tests that run the mutant's line, quick first.
+
+        If it runs on import, those that run its file, and then all others: a constant is read, and
+        an instance of a class made, in any place.
+        """
+        path = ROOT / mutant.path
+        lines = self.data.contexts_by_lineno(str(path))
+        contexts = set(lines.get(mutant.line, []))
+        if not contexts:  # of a statement on several lines, not every line counts as run
+            places = statement(path.read_text(), mutant.line)
+            contexts = {context for line in places for context in lines.get(line, [])}
+        everything, others = set(self.seconds), set[str]()
+        running = contexts & everything
+        if not running and "" in contexts:
+            running = {test for tests in lines.values() for test in tests} & everything
+            others = everything - running
+        by_time = partial(sorted, key=lambda test: (self.seconds[test], test))
+        quick: list[str] = [*by_time(running), *by_time(others)]
         spent = itertools.accumulate(self.seconds[test] for test in quick)
         return {
             test: self.seconds[test]

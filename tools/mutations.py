@@ -97,6 +97,18 @@ def annotated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     return found
 
 
+def statement(source: str, line: int) -> range:
+    """The lines of the innermost statement there, without those of its body."""
+    found = range(line, line + 1)
+    for node in ast.walk(ast.parse(source)):  # from the outside
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            end = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
+            if node.lineno <= line < end:
+                found = range(node.lineno, end)
+    return found
+
+
 def files(group: str) -> list[Path]:
     """The files of a group."""
     unread = {SOURCE / f"{name}.py" for name in UNREAD}

@@ -298,6 +298,14 @@ def test_complete_windows_teach_the_estimator_and_the_intervals():
     assert [len(own.state()[1]) for own in made._intervals] == [1, 1, 1]
 
 
+def test_an_aggregate_without_a_value_does_not_keep_others_from_learning():
+    says = Says(estimate_of((8.0, 0.0, 0.0), (0.25, 0.1, 0.1)))
+    made = compensator_of(says, select={"mean": sw.avg("b.f"), "n": sw.count()})
+    made.report_early(10, tally_of([(4.0, 0.0, 0.0)]))
+    made.close(10, tally_of([(9.0, 0.0, 0.0)]))
+    assert [own.state()[1] for own in made._intervals] == [[], [0.5]]
+
+
 def test_weights_are_estimated_again_as_they_would_be_now():
     weights = np.ones((2, 2))
     says = Says(estimate_of((8.0, 12.0, 30.0, 5.0), (0.25, 0.5, 0.1, 0.1), weights=weights))

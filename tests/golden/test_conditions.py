@@ -9,6 +9,7 @@ import pytest
 import slackwater as sw
 from slackwater.joins.arrow_values import evaluate
 from slackwater.joins.column_types import type_in_tree
+from slackwater.joins.conditions import _reason
 from slackwater.joins.where_plan import may_be_null, never_false, never_true, null_with, plan
 from slackwater.query.expression import Column, Type, parse, text_of
 
@@ -375,3 +376,9 @@ def test_types_of_arrow_in_a_tree():
         for each in types:
             assert type_in_tree(each) == kind
             assert type_in_tree(pa.dictionary(pa.int32(), each)) == kind
+
+
+def test_the_reason_is_the_first_line_that_is_none_of_the_steps_that_failed():
+    text = "Failed in nopython mode (step: front end)\n\n  \x1b[1mUntyped name 'open'\x1b[0m\nFile"
+    assert _reason(ValueError(text)) == "Untyped name 'open'"
+    assert _reason(TypeError("Failed in object mode\n")) == "TypeError"

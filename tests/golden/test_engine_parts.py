@@ -34,7 +34,9 @@ from slackwater.errors import SnapshotError
 from slackwater.events import log
 from slackwater.events.batch import Batch
 from slackwater.events.limits import Limits
+from slackwater.kernels import frame as fields
 from slackwater.kernels import keys as key_kernels
+from slackwater.kernels import partners
 from slackwater.kernels.histogram import BUCKETS
 from slackwater.kernels.records import BEFORE, NONE
 from slackwater.stats.lateness import LatenessOf
@@ -438,3 +440,19 @@ def sw_engine(query, batch):
     from slackwater.engine.window import WindowEngine
 
     return WindowEngine(query, schemas_of(query, batch))
+
+
+# ---- rows without partner
+
+
+def test_pairs_are_not_made_of_events_that_the_search_for_partners_has_forgotten():
+    """Nor later, when events are kept for longer."""
+    streams = [sw.Stream("a", "ts", 10), sw.Stream("b", "ts", 20)]
+    query = sw.join(*streams, on="k", how="left", goal=sw.Slack(5))
+    engine = JoinEngine(query, dict.fromkeys("ab", pa.schema({"ts": pa.int64(), "k": pa.int64()})))
+    alone, join = engine.alone, engine.join
+    join.frame.ctl[fields.TIME] = 500
+    alone.matcher.record.ctl[partners.FORGET] = 490
+    alone.set_keep(1_000, join)
+    assert [join.stream_horizon(s) for s in range(2)] == [490 - 10, 490 - 20]
+    assert [alone.matcher.kept_from(s) for s in range(2)] == [490 - 10, 490 - 20]

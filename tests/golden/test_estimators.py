@@ -232,6 +232,22 @@ def test_a_step_of_the_networks_goes_against_the_gradient_at_adams_rate():
     assert moved == pytest.approx(-0.01 * np.sign(gradient) - 0.01 * mean / square**0.5)
 
 
+@pytest.mark.parametrize(("sign", "factor", "variance"), [(1, 2.0, -20.0), (-1, -2.0, 4.0)])
+def test_what_the_networks_say_is_limited(sign, factor, variance):
+    """However sure they are: to a factor of e^2, and a variance between e^-20 and e^4."""
+    estimator = MlpEstimator(2, 3, 2)
+    seen, truth = window(4)
+    plain = estimator.estimate(seen)
+    estimator.learn(seen, plain, truth)
+    plain = estimator._plain(seen)
+    estimator._networks = lambda x: np.full((len(x), 1, 7), 100.0 * sign)
+    found = estimator.estimate(seen)
+    moved = plain * np.exp(factor)
+    assert found.sizes == pytest.approx(np.maximum(moved[:2], seen.totals))
+    # sizes and selectivity have errors, then the mean too
+    assert found.spread**2 == pytest.approx(np.exp(variance) * np.array([3, 4]))
+
+
 def test_the_gradient_is_that_of_a_normal_density_and_is_limited():
     estimator = MlpEstimator(2, 3, 2)
     out = np.zeros((1, 5, 7))

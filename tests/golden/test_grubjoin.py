@@ -333,3 +333,34 @@ def test_what_joined_is_learnt_by_the_age_of_each_member():
     joined = engine.shedder.shed.joined
     assert np.argwhere(joined).tolist() == [[2, 0, 2], [2, 1, 1]]  # of c's event: stream, age
     assert joined.sum() == 2
+
+
+# ---- IV: harvesting by time; b = 10, an event of each stream each time, and a pair if it is near
+
+
+@pytest.mark.parametrize("index", ["sorted", "none"])
+@pytest.mark.parametrize("ages", [[0], [1], [3], [0, 2], [1, 2], [0, 1, 2, 3]])
+def test_a_segment_has_the_events_of_its_ages_and_no_other(index, ages):
+    """Whether its basic windows are sorted by value, still grow, or lie in order of time."""
+    x = {name: [(7 * t + s) % 4 for t in range(75)] for s, name in enumerate("ab")}
+    tables = {name: pa.table({"ts": range(75), "x": x[name]}) for name in "ab"}
+    query = sw.join(
+        *(sw.Stream(name, "ts", 38) for name in "ab"),
+        where="abs(a.x - b.x) <= 1",
+        shed=sw.Harvest(budget=1e15, every=10**6, basic_window=10, index=index),
+        goal=sw.NoSlack(),
+    )
+    engine = JoinEngine(query, {name: table.schema for name, table in tables.items()})
+    engine.shedder.shed.number[places.SAMPLE] = 0.0
+    engine.shedder.shed.ctl[places.SHEDDING] = 1
+    for start in range(2):
+        engine.shedder.segments.choose(start, 1 - start, ages)
+    output = engine.feed(recorded(query, tables, None)[0])
+    output.extend(engine.flush())
+    found = zip(output.table["a_ts"].to_pylist(), output.table["b_ts"].to_pylist(), strict=True)
+    assert sorted(found) == [
+        (a, b)
+        for a in range(75)
+        for b in range(75)
+        if abs(a - b) <= 38 and abs(a - b) // 10 in ages and abs(x["a"][a] - x["b"][b]) <= 1
+    ]

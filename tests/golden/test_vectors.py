@@ -8,6 +8,7 @@ import pytest
 
 import slackwater as sw
 from naive import cosine, dot, l2
+from slackwater.joins.columns import VectorColumn
 
 STEPS = {"N": (0, 1), "E": (1, 0), "S": (0, -1), "W": (-1, 0), "o": (0, 0)}
 A, B = "N 4E o".split(), "N 3NE W 2S o 3N".split()
@@ -53,3 +54,9 @@ def by_engine(where, holds):
 )  # fmt: skip
 def test_vectors_meet(answer, where, holds, expected):
     assert answer(where, holds) == expected.split(", ")
+
+
+def test_whole_numbers_that_a_float_cannot_hold_are_rounded():
+    column = VectorColumn(stream=0, name="v", first=0, length=2)
+    given = pa.array([[2**53 + 1, 3], [-(2**62) - 1, 0]], pa.list_(pa.int64()))
+    assert column.values(given).tolist() == [[2.0**53, 3.0], [-(2.0**62), 0.0]]

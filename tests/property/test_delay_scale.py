@@ -40,6 +40,12 @@ def test_a_bucket_is_the_first_that_does_not_end_before_the_delay(steps):
     assert ENDS[below] <= steps <= ENDS[bucket]
 
 
+@pytest.mark.parametrize("steps", [2**62 + 2, 2**62 + 2**58, 2**63 - 1])
+def test_what_is_longer_than_any_bucket_counts_in_the_last_one(steps):
+    assert scale.bucket_of(steps) == scale.bucket_below(steps) == BUCKETS - 1
+    assert buckets_of(np.array([steps]), 1).tolist() == [BUCKETS - 1]
+
+
 def logged(stream, delay):
     """The log of these arrivals: those of a tick have no delay."""
     event = np.zeros((len(delay), 4), np.int64)

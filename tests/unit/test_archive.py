@@ -14,6 +14,7 @@ from slackwater.engine.snapshot import Archive, restore_archive, restored
 from slackwater.engine.snapshot_format import chunk_from
 from slackwater.events.batch import Batch
 from slackwater.events.limits import Limits
+from slackwater.kernels.records import NONE
 
 ROW = 24  # bytes: three columns
 
@@ -131,6 +132,21 @@ def test_a_restored_archive_goes_on_writing_the_same_chunks():
             header = cut.archive.save().header
             cut.archive = restore_archive(header, cut.chunks.get, cut.engine())
     assert whole.written == cut.written
+
+
+def test_a_restored_archive_saves_what_it_was_restored_from():
+    """With events in it that are dead already: the numbers of the others have to be right."""
+    disk = Disk(windows=(20, 50), rows=100)
+    for _ in disk.feed(17, 30):
+        saved = disk.archive.save()
+        again = restore_archive(saved.header, disk.chunks.get, disk.engine())
+        assert again.save() == (saved.header, {}, [])
+        log = again.engine.log
+        for held in again.held:
+            is_alive, chunk = held.events != NONE, disk.chunks[held.name]
+            own = held.events[is_alive] - log.base
+            assert log.arrival[own].tolist() == chunk.arrival[is_alive].tolist()
+            assert log.stream[own].tolist() == chunk.stream[is_alive].tolist()
 
 
 def test_chunks_of_equal_content_are_one_chunk_and_gone_once():

@@ -3,7 +3,7 @@
 import pytest
 
 from mutants import chosen, drawn, groups_of, interval, table
-from mutations import GROUPS, PACKAGES, SOURCE, UNREAD, Mutant, annotated, files
+from mutations import GROUPS, PACKAGES, SOURCE, UNREAD, Mutant, annotated, files, statement
 
 
 def mutants(group, n):
@@ -54,3 +54,10 @@ def test_a_row_counts_what_became_of_each():
 
 def test_annotations_are_found():
     assert annotated("def f(x: int | None) -> int: ...") == [((1, 24), (1, 27)), ((1, 9), (1, 19))]
+
+
+def test_a_statement_on_several_lines_has_them_all_but_its_body():
+    source = ["def f(", "    a,", "):", "    if (", "        a", "        or b", "    ):"]
+    source += ["        c = (", "            1", "        )"]
+    found = [statement("\n".join(source), line) for line in range(1, 11)]
+    assert found == [range(1, 4)] * 3 + [range(4, 8)] * 4 + [range(8, 11)] * 3

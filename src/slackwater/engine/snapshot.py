@@ -48,7 +48,7 @@ class Saved(NamedTuple):
     gone: list[str]  # chunks that are not needed any more
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Held:
     """A chunk that was saved, and which of the engine's events are in it."""
 

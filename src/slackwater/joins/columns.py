@@ -212,15 +212,11 @@ def _is_exact(kind: pa.DataType) -> bool:
 def _place_numbers(
     wanted: Sequence[Column], query: JoinQuery, schemas: Sequence[pa.Schema]
 ) -> list[NumberColumn]:
-    """Give each wanted column a row of `ints` or `floats`."""
+    """Give each of these columns, which are numeric, a row of `ints` or `floats`."""
     columns: list[NumberColumn] = []
     for column in wanted:
         s = query.names.index(column.stream)
         kind = _type_of(column, schemas[s])
-        if not is_number(kind):
-            hint = f"; vectors are for {_ON_VECTORS}" if is_vector(kind) else ""
-            msg = f"where reads {column}, which must be numeric, got {kind}{hint}"
-            raise QueryError(msg)
         matrix = "ints" if _is_exact(kind) else "floats"
         row = sum(c.stream == s and c.matrix == matrix for c in columns)
         columns.append(NumberColumn(s, column.name, matrix, row))

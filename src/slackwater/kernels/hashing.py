@@ -40,7 +40,7 @@ def mix_runs(state, ends, values):
 def sort_runs(begin, end, rank, order):
     """Sort `order` by `rank` within each run ``begin[i] <= place < end[i]``; runs are short."""
     for i in range(begin.shape[0]):
-        for place in range(begin[i] + 1, end[i]):
+        for place in range(begin[i], end[i]):
             moving_rank = rank[place]
             moving = order[place]
             at = place

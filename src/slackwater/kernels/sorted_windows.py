@@ -70,9 +70,7 @@ def _sort(begin, n, index):
 
 @part
 def _allocate(s, n, index):
-    """Room for `n` events, taken from what is there now. NONE: there is not so much."""
-    if n > index.room[s, ROOM_SIZE]:
-        return NONE
+    """Room for `n` events, taken from what is there now; there is room for a whole log."""
     if index.room[s, HEAD] + n > index.room[s, ROOM_SIZE]:
         index.room[s, HEAD] = 0
     begin = index.room[s, ROOM_BEGIN] + index.room[s, HEAD]
@@ -86,10 +84,8 @@ def _allocate(s, n, index):
 
 @rare
 def _make(s, g, first, n, index, store, arrivals):
-    """Sort the basic window `g` of `s`; return its slot, or NONE if there is no room."""
+    """Sort the basic window `g` of `s`; return its slot."""
     begin = _allocate(s, n, index)
-    if begin == NONE:
-        return NONE
     for i in range(n):
         event = store.entry[first + i, EVENT]
         index.entry[begin + i, TS] = store.entry[first + i, TS]
@@ -136,8 +132,6 @@ def near(start, step, s, g, run, frame, store, scratch, arrivals, shed, index):
         or index.slot[s, slot, FIRST] != store.entry[first, EVENT]
     ):
         slot = _make(s, g, first, last - first, index, store, arrivals)
-        if slot == NONE:
-            return first, last, False
     parent = index.band[start, step, PARENT]
     value = number_of(
         scratch.at[parent], index.band[start, step, 1 + MATRIX], index.band[start, step, 1 + ROW],
