@@ -79,7 +79,7 @@ class ClockedReorder(ReorderStage):
     def resume(self, state: ReorderState) -> None:
         """Go on from `state`; its events are in the log."""
         self._resume_scalars(state)
-        self._make_room(self._times(state.in_slack))
+        self._make_room(self._ts(state.in_slack))
         self.rings.insert(kernels.RING, state.in_slack)
         streams = self.log.stream[state.in_slack - self.log.base]
         self.buffers.waiting[:] = np.bincount(streams, minlength=self.n_streams)
@@ -100,7 +100,7 @@ class ClockedReorder(ReorderStage):
             )  # fmt: skip
             if reason == fields.NO_ROOM:
                 next_one = int(self.log.ts[at - self.log.base])
-                self._make_room([*self._times(self.waiting()), next_one])
+                self._make_room(np.append(self._ts(self.waiting()), next_one))
         return Step(
             int(at),
             reason == fields.AT_BOUNDARY,
@@ -117,7 +117,7 @@ class ClockedReorder(ReorderStage):
         kernels.flush(self.buffers, self.rings.arrays, self.log.records(), out)
         return self._left(out)
 
-    def _make_room(self, times: list[int]) -> None:
+    def _make_room(self, times: I64) -> None:
         """Have buckets for events of these times: more of them, or wider ones."""
         self.rings.make_room(span(times))
         self.buffers.ctl[fields.SHIFT] = self.rings.shift

@@ -23,7 +23,6 @@ from slackwater.joins.sorted_windows import SortedWindows
 from slackwater.joins.visit_order import build_plan
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as kernels
-from slackwater.kernels import lateness as lateness_places
 from slackwater.kernels import shed as shed_places
 from slackwater.kernels import walk
 from slackwater.kernels import windows as window_kernels
@@ -48,9 +47,8 @@ from slackwater.query.windows import Tuples
 
 _CACHE_LINE = 64
 _NOTHING = np.empty(0, np.int64)
-_NOT_MEASURED = Lateness(
-    np.zeros(lateness_places.CTL_LENGTH, np.int64), np.empty((0, 0), np.int64), _NOTHING
-)
+_NONE_LATE = Late(*(_NOTHING for _ in Late._fields))
+_NONE_SAMPLED = Sampled(*(_NOTHING for _ in Sampled._fields))
 
 
 class JoinState(NamedTuple):
@@ -109,7 +107,7 @@ class WindowJoin:
             last=np.zeros(room, np.int64),
             late=np.zeros(room, np.uint8),
         )
-        self.lateness = _NOT_MEASURED
+        self.lateness: Lateness | None = None
         self._made, self._late, self._sampled = _records(0)
         self._shed = shed
         self._index = index
@@ -119,10 +117,7 @@ class WindowJoin:
             # what of it is forgotten already depends on when the engine was restored.
             self._least_retention = int(shed.basic.max())
             self.set_retention(int(self.frame.ctl[clock.RETENTION]))
-        arrays = None if index is None else index.arrays
-        self._kernel = _compiled_run(
-            conditions.scan is not None, numba.typeof(shed), numba.typeof(arrays)
-        )
+        self._kernel: Any = None  # compiled for what there is when it runs first
 
     @property
     def time(self) -> int:
@@ -136,7 +131,7 @@ class WindowJoin:
 
     def measure_lateness(self, record: Lateness, waiting: I64) -> None:
         """Count the lateness of results into `record`; events that are `waiting` take part."""
-        self.lateness = record
+        self.lateness, self._kernel = record, None
         if not self.stores_at_arrival:
             self.frame.ctl[clock.AT_ARRIVAL] = 1
             self._put_back(waiting)
@@ -205,19 +200,26 @@ class WindowJoin:
         n_sampled = 0 if self._shed is None else self._shed.ctl[shed_places.N_SAMPLED]
         return (
             Made(*(a[:n_made].copy() for a in made)),
-            Late(*(a[:n_late].copy() for a in late)),
-            Sampled(*(a[:n_sampled].copy() for a in sampled)),
+            Late(*(a[:n_late].copy() for a in late)) if n_late else _NONE_LATE,
+            Sampled(*(a[:n_sampled].copy() for a in sampled)) if n_sampled else _NONE_SAMPLED,
         )
 
     def _run(
         self, at: int, released: Released, behind: I64, clocks: I64, records: Arrivals
     ) -> tuple[int, int]:
+        index = None if self._index is None else self._index.arrays
+        if self._kernel is None:
+            self._kernel = _compiled_run(
+                self._conditions.scan is not None,
+                numba.typeof(self._shed),
+                numba.typeof(index),
+                types.none if self.lateness is None else LATENESS,
+            )
         try:
             at, reason = self._kernel(
                 at, released, behind, clocks, self._conditions.scan, self.frame, self.plan,
                 self.store, self.scratch, records, self._results, self._made, self._late,
-                self._shed, None if self._index is None else self._index.arrays, self._sampled,
-                self.lateness,
+                self._shed, index, self._sampled, self.lateness,
             )  # fmt: skip
             return at, reason
         except Exception as error:
@@ -315,11 +317,11 @@ def _records(n: int) -> tuple[Made, Late, Sampled]:
 
 
 @cache
-def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
+def _compiled_run(has_condition: bool, shed: Any, index: Any, lateness: Any) -> Any:
     """The join kernel, compiled once for all conditions (called through a pointer) and for none.
 
-    And once with and once without load shedding and sorted windows, which cost nothing then; `shed`
-    and `index` are their types.
+    And once with and once without load shedding, sorted windows and the lateness of results, which
+    cost nothing then; the others are their types.
     """
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
@@ -335,7 +337,7 @@ def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
             shed,
             index,
             types.NamedUniTuple(VECTOR, 2, Sampled),
-            LATENESS,
+            lateness,
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel

@@ -27,6 +27,19 @@ def mix(state, values):
 
 
 @kernel
+def below(first, rounds, seed, bound, shift, chosen):
+    """Whether each number in a row, from `first` on, has a hash below `bound`.
+
+    A number is mixed into `seed` so many times; the hash is without its last `shift` bits.
+    """
+    for i in range(chosen.shape[0]):
+        state = seed
+        for _ in range(rounds):
+            state = _mixed(state, first + np.uint64(i))
+        chosen[i] = state >> shift < bound
+
+
+@kernel
 def mix_runs(state, ends, values):
     """Mix ``values[ends[i] : ends[i + 1]]`` into the state of row i, and how many there are."""
     for i in range(state.shape[0]):

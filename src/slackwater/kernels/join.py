@@ -135,21 +135,36 @@ def _first_late(begin, end, released):
 
 
 @part
-def _fetch(begin, end, at_arrival, released, plan, store):
-    """Read what the next events will need: misses of the cache overlap instead of adding up.
+def _fetch_keys(begin, end, released, plan, store):
+    """Read where the runs of the next events are: misses of the cache overlap, not add up.
 
-    The sum means nothing; it keeps the compiler from leaving the reads out.
+    The sum means nothing, here and below; it keeps the compiler from leaving the reads out.
     """
     read = 0
     for i in range(begin, end):
-        run = released.key[i] * plan.width
-        read += store.runs[run, END]
+        read += store.runs[released.key[i] * plan.width, END]
+    return read
+
+
+@part
+def _fetch_ends(begin, end, released, plan, store):
+    """Read the ends of all runs of the next events' keys."""
+    read = _fetch_keys(begin, end, released, plan, store)
     for i in range(begin, end):
         first = released.key[i] * plan.width
         for run in range(first, first + plan.width):
-            if not at_arrival:
-                read += store.entry[max(0, store.runs[run, END] - 1), TS]
-            elif run != first + released.stream[i]:
+            read += store.entry[max(0, store.runs[run, END] - 1), TS]
+    return read
+
+
+@part
+def _fetch_windows(begin, end, released, plan, store):
+    """Read the beginnings of the windows that the next events look at."""
+    read = _fetch_keys(begin, end, released, plan, store)
+    for i in range(begin, end):
+        first = released.key[i] * plan.width
+        for run in range(first, first + plan.width):
+            if run != first + released.stream[i]:
                 nearest = min(store.runs[run, WINDOW], store.runs[run, END] - 1)
                 read += store.entry[max(0, nearest), TS]
     return read
@@ -166,7 +181,6 @@ def _in_order_by_shared_key(
     """
     ctl = frame.ctl
     emit = ctl[COUNT_ONLY] == 0
-    at_arrival = ctl[AT_ARRIVAL] == 1
     now = ctl[TIME]
     n_made = ctl[N_MADE]
     n_results = ctl[N_RESULTS]
@@ -174,25 +188,28 @@ def _in_order_by_shared_key(
     i = at
     while i < released.event.shape[0]:
         if i == ready:
-            ready = _first_late(i, min(i + AHEAD, released.event.shape[0]), released)
-            if ready == i:
-                break
-            if at_arrival:
+            if lateness is None:
+                ready = min(i + AHEAD, released.event.shape[0])
+                scratch.state[1] = _fetch_ends(i, ready, released, plan, store)
+            else:
+                ready = _first_late(i, min(i + AHEAD, released.event.shape[0]), released)
+                if ready == i:
+                    break
                 ctl[TIME] = now
                 if not store_until(
                     released.during[ready - 1], behind, clocks, None, frame, plan, store, scratch,
                     arrivals, results, lateness,
                 ):  # fmt: skip
                     break
-            scratch.state[1] = _fetch(i, ready, at_arrival, released, plan, store)
+                scratch.state[1] = _fetch_windows(i, ready, released, plan, store)
         event = released.event[i]
         t = released.ts[i]
         s = released.stream[i]
-        if t < now:
+        if t < max(now, released.clock[i]):
             break
         first = released.key[i] * plan.width
         own = first + s
-        if not at_arrival:
+        if lateness is None:
             ctl[TIME] = t
             if not reserve_one(own, frame, plan, store):
                 break
@@ -203,7 +220,7 @@ def _in_order_by_shared_key(
             if place != s:
                 begin = window_start(first + place, edge - frame.length[place], NONE, store)
                 end = store.runs[first + place, END]
-                if at_arrival:
+                if lateness is not None:
                     end = place_behind(first + place, t, event, store)
                 n *= end - begin
         if emit and n > 0:
@@ -223,7 +240,7 @@ def _in_order_by_shared_key(
         made.ts[n_made] = t
         made.n[n_made] = n
         n_made += 1 if n > 0 else 0
-        if not at_arrival:
+        if lateness is None:
             put(own, t, event, store)
         now = t
         i += 1
@@ -318,7 +335,8 @@ def run(
     """Process what was released, from position `at`; return (next position, why it stopped).
 
     `behind` is how far each arrival of the step is behind the common clock, `clocks` has the join's
-    clock before it. `shed` is None where there is no load shedding: it costs nothing then.
+    clock before it. `shed` is None where there is no load shedding, `lateness` where events are
+    stored when they are joined: what belongs to them costs nothing then.
     """
     ctl = frame.ctl
     last = ctl[FIRST] + behind.shape[0] - 1
@@ -332,11 +350,12 @@ def run(
                 i, released, behind, clocks, frame, plan, store, arrivals, results, made, scratch,
                 lateness,
             )  # fmt: skip
-        upto = last if i == released.event.shape[0] else released.during[i]
-        if ctl[AT_ARRIVAL] == 1 and not store_until(
-            upto, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
-        ):
-            return i, NO_ROOM
+        if lateness is not None:
+            upto = last if i == released.event.shape[0] else released.during[i]
+            if not store_until(
+                upto, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
+            ):
+                return i, NO_ROOM
         if i == released.event.shape[0]:
             return i, DONE
         event = released.event[i]

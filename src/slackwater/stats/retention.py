@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.kernels.histogram import BUCKETS, buckets_of, upper_edges
-from slackwater.kernels.join import LOSS_UNKNOWN
+from slackwater.kernels import accounting as kernels
+from slackwater.kernels.histogram import BUCKETS, upper_edges
 from slackwater.kernels.records import F64, Late
 from slackwater.stats.buckets import dense, sparse
 
@@ -60,9 +60,7 @@ class Retention:
         self._produced += produced
         if len(late.by) == 0:
             return
-        buckets = buckets_of(late.by)
-        np.add.at(self._lost, buckets, late.lost)
-        np.add.at(self._unknown, buckets[(late.fate & LOSS_UNKNOWN) > 0], 1)
+        kernels.count_late(late, self._lost, self._unknown)
 
     def next_length(self, slack: int) -> int:
         """End an interval; return how long to keep events beyond their window."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from slackwater.kernels.hashing import mix
+from slackwater.kernels import hashing as kernels
 from slackwater.kernels.records import I64
 
 U64 = NDArray[np.uint64]
@@ -30,6 +30,7 @@ Flags = NDArray[np.bool_]
 
 _BITS = 53  # of a hash, to compare
 _ROUNDS = 3
+_SHIFT = np.uint64(64 - _BITS)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,15 @@ class _Hashed:
         with np.errstate(over="ignore"):  # wrapping around is what hashes do
             for _ in range(_ROUNDS):
                 for value in values:
-                    mix(state, value)
-        chosen: Flags = state >> np.uint64(64 - _BITS) < self._below
+                    kernels.mix(state, value)
+        chosen: Flags = state >> _SHIFT < self._below
+        return chosen
+
+    def chooses_numbers(self, first: int, n: int) -> Flags:
+        """The same for `n` numbers in a row, without an array of them."""
+        chosen = np.empty(n, bool)
+        with np.errstate(over="ignore"):
+            kernels.below(np.uint64(first), _ROUNDS, self._seed, self._below, _SHIFT, chosen)
         return chosen
 
 
@@ -112,9 +120,8 @@ class ByEvent:
 
     def choose(self, events: Arriving) -> Flags:
         """Which of the next events are kept."""
-        turns = np.arange(self._turn, self._turn + len(events.ts), dtype=np.uint64)
-        self._turn += len(turns)
-        return self._hashed.chooses(turns)
+        first, self._turn = self._turn, self._turn + len(events.ts)
+        return self._hashed.chooses_numbers(first, len(events.ts))
 
     def may_look(self, chosen: Flags) -> Flags:
         """Which late events look for results in the sample: all of them."""
