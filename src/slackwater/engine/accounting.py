@@ -8,18 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from slackwater.events.log import Log
 from slackwater.joins.matcher import Matcher
 from slackwater.kernels import accounting as kernels
-from slackwater.kernels.records import BEFORE, I64, Late, Made
+from slackwater.kernels.records import BEFORE, I64, ClockSeries, Late, Made
 from slackwater.metrics.counters import Metrics, State, StreamMetrics
 
 if TYPE_CHECKING:
     from slackwater.engine.base import AnyEngine
-
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass
@@ -65,23 +62,39 @@ def count_results(total: Counters, streams: I64, made: Made, late: Late) -> int:
     """
     by_stream = np.zeros((kernels.BY_STREAM, len(total.in_order)), np.int64)
     produced, lost, unknown, most = kernels.count_step(streams, made.n, late, by_stream)
+    _add_events(total, by_stream, int(most))
+    total.produced += int(produced)
+    total.lost += int(lost)
+    total.lost_unknown += int(unknown)
+    return int(unknown)
+
+
+def count_arrivals(
+    total: Counters,
+    first: int,
+    series: ClockSeries,
+    matcher: Matcher,
+    log: Log,
+    ordered: bool,
+    window_units: int,
+) -> None:
+    """Count arrivals that do not wait, from number `first` on: see the kernel of this name."""
+    by_stream = np.zeros((kernels.BY_STREAM, len(total.in_order)), np.int64)
+    forgotten = np.zeros(len(total.in_order), np.int64)
+    unknown, most = kernels.count_arrivals(
+        first, series, ordered, window_units, matcher.record, log.records(), by_stream, forgotten
+    )
+    _add_events(total, by_stream, int(most))
+    total.lost_unknown += int(unknown)
+    add(total.forgotten, forgotten)
+
+
+def _add_events(total: Counters, by_stream: I64, most: int) -> None:
     in_order, kept, dropped = by_stream.tolist()
     add(total.in_order, in_order)
     add(total.late_kept, kept)
     add(total.late_dropped, dropped)
-    total.produced += int(produced)
-    total.lost += int(lost)
-    total.lost_unknown += int(unknown)
-    total.max_lateness = max(total.max_lateness, int(most))
-    return int(unknown)
-
-
-def count_events(total: Counters, streams: I64, is_late: Flags, is_forgotten: Flags) -> None:
-    """Count arrivals that do not wait: in order, or late, and then whether they are kept."""
-    m = len(total.in_order)
-    add(total.in_order, np.bincount(streams[~is_late], minlength=m))
-    add(total.late_kept, np.bincount(streams[is_late & ~is_forgotten], minlength=m))
-    add(total.late_dropped, np.bincount(streams[is_late & is_forgotten], minlength=m))
+    total.max_lateness = max(total.max_lateness, most)
 
 
 def shard_metrics(engine: AnyEngine) -> Metrics:

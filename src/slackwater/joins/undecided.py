@@ -39,19 +39,24 @@ class Undecided:
         """
         if len(after) == 0:
             return _NONE, _NONE
-        events, due = self._remove(int(after[-1]))
+        events, due = self._by_time(int(after[-1]))
         at = np.maximum(first + np.searchsorted(after, due, side="right"), events)
-        order = np.lexsort((events, due, at))
+        order = np.argsort(at, kind="stable")
         return events[order], at[order]
 
     def take_before(self, time: int) -> I64:
         """The rows that are due before `time`, in the order of their times."""
-        events, due = self._remove(time)
-        return events[np.lexsort((events, due))]
+        return self._by_time(time)[0]
 
     def events(self) -> I64:
         """The events whose rows are not decided."""
         return np.concatenate([_NONE, *(block[1] for block in self._blocks)])
+
+    def _by_time(self, clock: int) -> tuple[I64, I64]:
+        """Take out what is due before `clock`: the events by the time they are due, and that."""
+        events, due = self._remove(clock)
+        order = np.lexsort((events, due))
+        return events[order], due[order]
 
     def _remove(self, clock: int) -> tuple[I64, I64]:
         """The events that are due before `clock`, and when."""

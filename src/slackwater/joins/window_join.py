@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from slackwater.events import cache_lines
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.joins.conditions import Conditions, raise_for_row
@@ -45,7 +46,6 @@ from slackwater.kernels.records import (
 from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
 
-_CACHE_LINE = 64
 _NOTHING = np.empty(0, np.int64)
 _NONE_LATE = Late(*(_NOTHING for _ in Late._fields))
 _NONE_SAMPLED = Sampled(*(_NOTHING for _ in Sampled._fields))
@@ -79,8 +79,8 @@ class WindowJoin:
         self.plan = build_plan(query, conditions.site_of)
         self.frame = _new_frame(query)
         self.store = Store(
-            runs=_on_cache_line((64, window_kernels.RUN_LENGTH), np.int32),
-            entry=_on_cache_line((limits.smallest_store, 2), np.int64),
+            runs=cache_lines.zeros((64, window_kernels.RUN_LENGTH), np.int32),
+            entry=cache_lines.zeros((limits.smallest_store, 2), np.int64),
         )
         self.scratch = Scratch(
             state=np.zeros(2, np.int64),
@@ -158,7 +158,7 @@ class WindowJoin:
         """Have runs for all key codes below `size`."""
         rows = size * self.plan.width
         if rows > len(self.store.runs):
-            runs = _on_cache_line((2 * rows, window_kernels.RUN_LENGTH), np.int32)
+            runs = cache_lines.zeros((2 * rows, window_kernels.RUN_LENGTH), np.int32)
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
@@ -281,7 +281,7 @@ class WindowJoin:
     def rename_codes(self, renamed: NDArray[np.int32]) -> None:
         """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
         width = self.plan.width
-        runs = _on_cache_line(self.store.runs.shape, np.int32)
+        runs = cache_lines.zeros(self.store.runs.shape, np.int32)
         kept = np.flatnonzero(renamed != NONE)
         for place in range(width):
             runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
@@ -296,8 +296,8 @@ class WindowJoin:
         horizon = self.horizon
         room = max(self._limits.smallest_store, 8 * window_kernels.kept(horizon, self.store))
         target = Store(
-            runs=_on_cache_line(self.store.runs.shape, np.int32),
-            entry=_on_cache_line((room, 2), np.int64),
+            runs=cache_lines.zeros(self.store.runs.shape, np.int32),
+            entry=cache_lines.zeros((room, 2), np.int64),
         )
         self.frame.ctl[clock.FREE] = window_kernels.compact(horizon, self.store, target)
         self.store = target
@@ -341,14 +341,6 @@ def _compiled_run(has_condition: bool, shed: Any, index: Any, lateness: Any) -> 
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel
-
-
-def _on_cache_line(shape: tuple[int, int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Zeros whose first byte lies on a cache line."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + _CACHE_LINE, np.uint8)
-    start = -raw.ctypes.data % _CACHE_LINE
-    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def _new_frame(query: JoinQuery) -> Frame:

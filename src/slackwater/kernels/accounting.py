@@ -5,6 +5,8 @@ from __future__ import annotations
 from slackwater.kernels.histogram import bucket_of
 from slackwater.kernels.jit import kernel
 from slackwater.kernels.join import LATE_KEPT, LOSS_UNKNOWN
+from slackwater.kernels.partners import FORGET, forget_with
+from slackwater.kernels.records import KEY, STREAM, TICK, TS
 
 # rows of what `count_step` counts by stream
 IN_ORDER = 0
@@ -42,6 +44,38 @@ def count_step(stream, n, late, by_stream):
         unknown += 1 if late.fate[i] & LOSS_UNKNOWN else 0
         most = max(most, late.by[i])
     return produced, lost, unknown, most
+
+
+@kernel
+def count_arrivals(first, clocks, ordered, window, matching, arrivals, by_stream, forgotten):
+    """The same for arrivals that do not wait; return those with unknown losses, and the most late.
+
+    They begin with number `first`; `clocks` is the `ClockSeries` of the step. An arrival is late if
+    it is forgotten at once, or, where rows are `ordered`, if it is behind the join's clock.
+    `forgotten` gets how much is forgotten of the time in which its partners lie, `window`.
+    """
+    forget = matching.ctl[FORGET]
+    unknown = 0
+    most = 0
+    for i in range(clocks.before.shape[0]):
+        forget = forget_with(i, clocks.before, clocks.after, clocks.common, forget, matching.ctl)
+        place = first + i - arrivals.base
+        if arrivals.event[place, KEY] == TICK:
+            continue
+        t = arrivals.event[place, TS]
+        s = arrivals.event[place, STREAM]
+        fate = IN_ORDER
+        if t + matching.reach[s] < forget:
+            fate = DROPPED
+        elif ordered and t < clocks.before[i]:
+            fate = KEPT
+        by_stream[fate, s] += 1
+        if fate != IN_ORDER:
+            most = max(most, clocks.before[i] - t)
+        if t < forget:
+            unknown += 1
+            forgotten[s] += min(forget - t, window)
+    return unknown, most
 
 
 @kernel
