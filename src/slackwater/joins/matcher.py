@@ -197,7 +197,7 @@ class Matcher:
 
     def reserve_codes(self, size: int) -> None:
         """Have runs for all key codes below `size`."""
-        rows = size * places.WIDTH
+        rows = size * int(self.record.ctl[places.WIDTH])
         if rows > len(self.store.runs):
             runs = cache_lines.zeros((2 * rows, window_kernels.RUN_LENGTH), np.int32)
             runs[: len(self.store.runs)] = self.store.runs
@@ -207,10 +207,9 @@ class Matcher:
         """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
         runs = cache_lines.zeros(self.store.runs.shape, np.int32)
         kept = np.flatnonzero(renamed != NONE)
-        for place in range(places.WIDTH):
-            runs[renamed[kept] * places.WIDTH + place] = self.store.runs[
-                kept * places.WIDTH + place
-            ]
+        width = int(self.record.ctl[places.WIDTH])
+        for place in range(width):
+            runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
         self.store = self.store._replace(runs=runs)
 
     def _grow(self) -> None:
@@ -283,6 +282,7 @@ def _new_record(query: JoinQuery, conditions: Conditions) -> Matching:
     ctl[places.HAS_PAIRS] = has_pairs
     ctl[places.SEMI] = is_semi
     ctl[places.ASOF] = _DIRECTIONS[query.direction] if is_asof else 0
+    ctl[places.WIDTH] = 2 + 2 * any(waits)
     ctl[places.DECIDES] = any(query.preserved) or (is_semi and not is_eager)
     ctl[places.SITE] = conditions.site_of(frozenset([0]), 1)
     ctl[places.SITE + 1] = conditions.site_of(frozenset([1]), 0)

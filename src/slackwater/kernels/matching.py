@@ -81,7 +81,7 @@ def _take(event, clock, common, scan, matching, store, arrivals, rows):
     s = arrivals.event[place, STREAM]
     other = 1 - s
     t = arrivals.event[place, TS]
-    first = arrivals.event[place, KEY] * WIDTH
+    first = arrivals.event[place, KEY] * matching.ctl[WIDTH]
     begin = end = 0
     needed = 1
     if matching.kept[other] == 1 and ctl[ASOF] == 0:
@@ -170,7 +170,7 @@ def _decide(event, at, late, scan, matching, store, arrivals, rows):
         ctl[IN_TIME] += 1
     right = NONE
     if ctl[ASOF] > 0:
-        run = arrivals.event[place, KEY] * WIDTH + 1
+        run = arrivals.event[place, KEY] * matching.ctl[WIDTH] + 1
         ctl[GIVEN_TO] = max(ctl[GIVEN_TO], due)
         matching.at[0] = event
         right = look_up(
@@ -201,21 +201,21 @@ def _is_late(event, due, first, before, matching):
 def _fetch(begin, end, due, due_at, matching, store, arrivals):
     """Read what the next arrivals and decisions need: misses of the cache overlap, not add up."""
     read = 0
-    width = WIDTH if matching.waits[0] + matching.waits[1] > 0 else WAITING
+    width = matching.ctl[WIDTH]
     last = matching.ctl[DUE]
     while last < due.shape[0] and due_at[last] < end:
         event = due[last]
-        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * WIDTH, END]
+        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * width, END]
         read += arrivals.marks[event - arrivals.base, STATE]
         last += 1
     for event in range(begin, end):
-        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * WIDTH, END]
+        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * width, END]
     for event in range(begin, end):
-        first = max(0, arrivals.event[event - arrivals.base, KEY]) * WIDTH
+        first = max(0, arrivals.event[event - arrivals.base, KEY]) * width
         for run in range(first, first + width):
             read += store.entry[max(0, store.runs[run, END] - 1), TS]
     for i in range(matching.ctl[DUE], last):
-        run = max(0, arrivals.event[due[i] - arrivals.base, KEY]) * WIDTH + 1
+        run = max(0, arrivals.event[due[i] - arrivals.base, KEY]) * width + 1
         read += store.entry[max(0, store.runs[run, END] - 1), TS]
     return read
 
@@ -283,7 +283,7 @@ def put_back(at, events, matching, store, arrivals):
         place = events[i] - arrivals.base
         s = arrivals.event[place, STREAM]
         t = arrivals.event[place, TS]
-        first = arrivals.event[place, KEY] * WIDTH
+        first = arrivals.event[place, KEY] * matching.ctl[WIDTH]
         if matching.kept[s] == 1 and not reserve_one(first + s, s, matching, store):
             return i
         if matching.waits[s] == 1 and not reserve_one(first + WAITING + s, s, matching, store):

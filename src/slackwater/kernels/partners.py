@@ -37,10 +37,10 @@ N_ARRIVALS = 21
 FETCHED = 22  # arrivals before this one have been fetched into the cache
 READ = 23  # a sum that means nothing: it keeps the compiler from leaving fetches out
 GIVEN_TO = 24  # as-of: rows that are due later than this are not given out yet
-CTL_LENGTH = 25
+WIDTH = 25  # runs of a key
+CTL_LENGTH = 26
 
-# runs of a key: those of all events of both streams, then of those that have no partner yet
-WIDTH = 4
+# runs of a key: those of all events of both streams; then, if it matters, of those without partner
 WAITING = 2
 
 # columns of `Arrivals.marks`
@@ -196,7 +196,7 @@ def _semi(left, t, in_time, need, during, matching, arrivals, rows):
 def match_waiting(event, s, t, clock, common, scan, matching, store, arrivals, rows):
     """The arrival is a partner of events that may have none yet."""
     other = 1 - s
-    run = arrivals.event[event - arrivals.base, KEY] * WIDTH + WAITING + other
+    run = arrivals.event[event - arrivals.base, KEY] * matching.ctl[WIDTH] + WAITING + other
     low = max(t - matching.length[other], kept_from(other, matching))
     begin, end = between(run, low, t + matching.length[s], store)
     if begin == end:
@@ -248,7 +248,7 @@ def correct(event, t, common, scan, matching, store, arrivals, rows):
     """A right event may be a better as-of partner than the one in a row that was given out."""
     ctl = matching.ctl
     place = event - arrivals.base
-    run = arrivals.event[place, KEY] * WIDTH
+    run = arrivals.event[place, KEY] * matching.ctl[WIDTH]
     low = max(t - matching.length[0], kept_from(0, matching))
     if low + matching.length[0] > ctl[GIVEN_TO]:  # as of most events in time
         return
