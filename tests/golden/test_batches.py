@@ -277,3 +277,6 @@ def test_a_sample_is_the_share_that_was_asked_for():
         _Hashed(Sampling(0.5, seed=seed)).chooses(np.arange(64, dtype=np.uint64)) for seed in (0, 1)
     ]
     assert (two[0] != two[1]).any()
+    hashed = _Hashed(Sampling(0.5, seed=5))
+    in_a_row = np.arange(7, 71, dtype=np.uint64)
+    assert hashed.chooses_numbers(7, 64).tolist() == hashed.chooses(in_a_row).tolist()
