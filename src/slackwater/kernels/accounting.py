@@ -88,6 +88,25 @@ def count_late(late, lost, unknown):
 
 
 @kernel
+def last_that_matters(loss, keep, lost, unknown, each, share, true):
+    """Let `loss` fade and add what is new; return the last bucket whose tail is too much, or -1.
+
+    The tail from a bucket on is too much if it is more than a `share` of all that there is: the
+    `true` results and what was lost. New are the `lost` results, and `each` for an `unknown` loss.
+    """
+    total = 0.0
+    for i in range(loss.shape[0] - 1, -1, -1):
+        loss[i] = loss[i] * keep + (lost[i] + unknown[i] * each)
+        total += loss[i]
+    tail = 0.0
+    for i in range(loss.shape[0] - 1, -1, -1):
+        tail += loss[i]
+        if tail > share * (true + total):
+            return i
+    return -1
+
+
+@kernel
 def add_by_bin(ts, n, every, start, first, bins):
     """Add `n` to the bins of their times from number `start` on; return the sum of all.
 

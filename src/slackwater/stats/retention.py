@@ -70,14 +70,14 @@ class Retention:
         self._true = keep * self._true + self._produced + lost
         self._events = keep * self._events + self._joined
         self._intervals = keep * self._intervals + length
-        self._loss *= keep
         # an event whose loss is unknown lost at least what was counted; as much as others make
-        self._loss += self._lost + self._unknown * (self._true / max(self._events, 1.0))
+        each = self._true / max(self._events, 1.0)
+        last = kernels.last_that_matters(
+            self._loss, keep, self._lost, self._unknown, each, self._tail, self._true
+        )
         self._lost[:] = self._unknown[:] = 0
         self._produced = self._joined = 0
-        beyond = np.cumsum(self._loss[::-1])[::-1]  # with an event in this bucket or later
-        needed = np.flatnonzero(beyond > self._tail * (self._true + float(beyond[0])))
-        covered = int(_HEADROOM * _EDGES[needed[-1]]) if len(needed) else 0
+        covered = int(_HEADROOM * _EDGES[last]) if last >= 0 else 0
         return min(max(slack, covered), int(_MOST / max(self.rate, 1e-9)))
 
     @property
