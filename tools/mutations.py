@@ -26,7 +26,7 @@ KERNELS = {
     "joins": "join matching partners asof arrival count lateness longer_sample walk frame windows "
     "sorted_windows keys vectors records",
     "shedding": "shed shed_count harvest basic_windows drop_rates",
-    "stats": "cross delay_scale recent statistics",
+    "stats": "accounting cross delay_scale recent statistics",
     "windows": "aggregate stacks",
 }
 # How kernels are compiled and cached: nothing that kernels as plain Python show.

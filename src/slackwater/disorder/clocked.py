@@ -43,6 +43,7 @@ class ClockedReorder(ReorderStage):
     ) -> None:
         super().__init__(n_streams, 1, slack, follow, idle_after, log, limits)
         self._behind = self._clocks = _NONE
+        self.gives_clocks = True  # whether steps have them; they take time
 
     def waiting(self) -> I64:
         """Numbers of all events that wait here, in the order in which they would leave."""
@@ -89,14 +90,17 @@ class ClockedReorder(ReorderStage):
         first = at
         out = self._begin_run(self.buffered + end - at)
         changes = self._new_changes(end - at)
-        if end - at > len(self._behind):
+        behind = clocks = _NONE
+        if self.gives_clocks and end - at > len(self._behind):
             self._behind, self._clocks = np.empty((2, 2 * (end - at)), np.int64)
+        if self.gives_clocks:
+            behind, clocks = self._behind, self._clocks
         records = self.log.records()
         reason = fields.NO_ROOM
         while reason == fields.NO_ROOM:
             at, reason = kernels.run(
                 first, at, end, self.buffers, self.rings.arrays, records, out, changes,
-                self._behind, self._clocks,
+                behind, clocks,
             )  # fmt: skip
             if reason == fields.NO_ROOM:
                 next_one = int(self.log.ts[at - self.log.base])
@@ -106,8 +110,8 @@ class ClockedReorder(ReorderStage):
             reason == fields.AT_BOUNDARY,
             self._left(out),
             changes[: self.buffers.ctl[fields.N_CHANGES]],
-            self._behind[: at - first],
-            self._clocks[: at - first],
+            behind[: at - first],
+            clocks[: at - first],
         )
 
     def flush(self) -> Released:

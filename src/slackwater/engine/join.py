@@ -129,6 +129,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         """Let the join count the lateness of results, if the goal wants it."""
         if self.statistics is not None and self.statistics.lateness is not None:
             self.join.measure_lateness(self.statistics.lateness.record, self.reorder.waiting())
+        if isinstance(self.reorder, ClockedReorder):
+            self.reorder.gives_clocks = self.join.stores_at_arrival or self.alone is not None
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
@@ -266,7 +268,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 made, late, sampled = end.value
                 break
             for part in parts_of(found, self.rows, piece):
-                write_in_turn(self, part, out.during[part.position])
+                write_in_turn(self, part, out.during)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
         note_step(self, out, made, late, sampled)
