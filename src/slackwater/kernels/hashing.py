@@ -39,6 +39,30 @@ def below(first, rounds, seed, bound, shift, chosen):
         chosen[i] = state >> shift < bound
 
 
+@part
+def _hash_of_two(first, second, rounds, seed):
+    state = seed
+    for _ in range(rounds):
+        state = _mixed(_mixed(state, first), second)
+    return state
+
+
+@kernel
+def either_below(keys, ts, lengths, stream, pane, rounds, seed, bound, shift, chosen):
+    """Whether the hash of an event's key with one of its two panes is below `bound`.
+
+    The panes are those that hold its time and the end of its window, which has the length of its
+    stream. Rounds, seed and shift as in `below`.
+    """
+    for i in range(chosen.shape[0]):
+        first = ts[i] // pane
+        last = (ts[i] + lengths[stream[i]]) // pane
+        state = _hash_of_two(keys[i], np.uint64(first), rounds, seed)
+        if last != first and state >> shift >= bound:
+            state = _hash_of_two(keys[i], np.uint64(last), rounds, seed)
+        chosen[i] = state >> shift < bound
+
+
 @kernel
 def mix_runs(state, ends, values):
     """Mix ``values[ends[i] : ends[i + 1]]`` into the state of row i, and how many there are."""

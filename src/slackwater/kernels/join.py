@@ -60,6 +60,7 @@ from slackwater.kernels.shed_count import count_in_order
 from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
+    LIMIT,
     WINDOW,
     place_behind,
     put,
@@ -210,9 +211,10 @@ def _in_order_by_shared_key(
         first = released.key[i] * plan.width
         own = first + s
         if lateness is None:
-            ctl[TIME] = t
-            if not reserve_one(own, frame, plan, store):
-                break
+            if store.runs[own, END] == store.runs[own, LIMIT]:
+                ctl[TIME] = t
+                if not reserve_one(own, frame, plan, store):
+                    break
         edge = grid(t, ctl)
         n = 1 if can_join(t, s, frame) else 0
         begin = 0
@@ -236,10 +238,11 @@ def _in_order_by_shared_key(
                 results.last[n_results] = max(event, other)
                 results.late[n_results] = 0
                 n_results += 1
-        made.position[n_made] = i  # and stays if there is a result
-        made.ts[n_made] = t
-        made.n[n_made] = n
-        n_made += 1 if n > 0 else 0
+        if n > 0:
+            made.position[n_made] = i
+            made.ts[n_made] = t
+            made.n[n_made] = n
+            n_made += 1
         if lateness is None:
             put(own, t, event, store)
         now = t

@@ -100,6 +100,15 @@ class _Hashed:
             kernels.below(np.uint64(first), _ROUNDS, self._seed, self._below, _SHIFT, chosen)
         return chosen
 
+    def chooses_panes(self, keys: U64, ts: I64, lengths: I64, stream: I64, pane: int) -> Flags:
+        """Whether a key is chosen together with the pane of its time, or of the window's end."""
+        chosen = np.empty(len(ts), bool)
+        with np.errstate(over="ignore"):
+            kernels.either_below(
+                keys, ts, lengths, stream, pane, _ROUNDS, self._seed, self._below, _SHIFT, chosen
+            )
+        return chosen
+
 
 class Arriving(NamedTuple):
     """Events in arrival order."""
@@ -176,10 +185,8 @@ class ByCluster:
 
     def choose(self, events: Arriving) -> Flags:
         """Which of these events are kept."""
-        keys = self._keys(events)
-        first = events.ts // self._pane
-        last = (events.ts + self._lengths[events.stream]) // self._pane
-        return self._is_sampled(keys, first) | self._is_sampled(keys, last)
+        ts, stream = map(np.ascontiguousarray, (events.ts, events.stream))
+        return self._hashed.chooses_panes(self._keys(events), ts, self._lengths, stream, self._pane)
 
     def may_look(self, chosen: Flags) -> Flags:
         """Which late events look for results in the sample: those in a sampled cluster."""
