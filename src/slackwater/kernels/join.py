@@ -13,9 +13,10 @@ order, so that an event that is joined does not see them.
 
 from __future__ import annotations
 
-from slackwater.kernels.arrival import AHEAD, reserve_all, reserve_one, store_event, store_until
+from slackwater.kernels.arrival import reserve_all, reserve_one, store_event, store_until
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
+from slackwater.kernels.fetch import AHEAD, fetch_ends, fetch_windows
 from slackwater.kernels.frame import (
     AT_ARRIVAL,
     COUNT_ONLY,
@@ -61,7 +62,6 @@ from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
     LIMIT,
-    WINDOW,
     place_behind,
     put,
     window_start,
@@ -135,42 +135,6 @@ def _first_late(begin, end, released):
     return i
 
 
-@part
-def _fetch_keys(begin, end, released, plan, store):
-    """Read where the runs of the next events are: misses of the cache overlap, not add up.
-
-    The sum means nothing, here and below; it keeps the compiler from leaving the reads out.
-    """
-    read = 0
-    for i in range(begin, end):
-        read += store.runs[released.key[i] * plan.width, END]
-    return read
-
-
-@part
-def _fetch_ends(begin, end, released, plan, store):
-    """Read the ends of all runs of the next events' keys."""
-    read = _fetch_keys(begin, end, released, plan, store)
-    for i in range(begin, end):
-        first = released.key[i] * plan.width
-        for run in range(first, first + plan.width):
-            read += store.entry[max(0, store.runs[run, END] - 1), TS]
-    return read
-
-
-@part
-def _fetch_windows(begin, end, released, plan, store):
-    """Read the beginnings of the windows that the next events look at."""
-    read = _fetch_keys(begin, end, released, plan, store)
-    for i in range(begin, end):
-        first = released.key[i] * plan.width
-        for run in range(first, first + plan.width):
-            if run != first + released.stream[i]:
-                nearest = min(store.runs[run, WINDOW], store.runs[run, END] - 1)
-                read += store.entry[max(0, nearest), TS]
-    return read
-
-
 @rare
 def _in_order_by_shared_key(
     at, released, behind, clocks, frame, plan, store, arrivals, results, made, scratch, lateness
@@ -191,7 +155,7 @@ def _in_order_by_shared_key(
         if i == ready:
             if lateness is None:
                 ready = min(i + AHEAD, released.event.shape[0])
-                scratch.state[1] = _fetch_ends(i, ready, released, plan, store)
+                scratch.state[1] = fetch_ends(i, ready, released, plan, store)
             else:
                 ready = _first_late(i, min(i + AHEAD, released.event.shape[0]), released)
                 if ready == i:
@@ -202,7 +166,7 @@ def _in_order_by_shared_key(
                     arrivals, results, lateness,
                 ):  # fmt: skip
                     break
-                scratch.state[1] = _fetch_windows(i, ready, released, plan, store)
+                scratch.state[1] = fetch_windows(i, ready, released, plan, store)
         event = released.event[i]
         t = released.ts[i]
         s = released.stream[i]
