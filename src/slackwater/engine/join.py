@@ -16,7 +16,12 @@ from slackwater.disorder.clocked import ClockedReorder
 from slackwater.disorder.stage import ReorderStage
 from slackwater.engine import join_state
 from slackwater.engine.accounting import with_matches
-from slackwater.engine.adaptation import Adaptation, retention_for, stage_for
+from slackwater.engine.adaptation import (
+    Adaptation,
+    measure_lateness,
+    retention_for,
+    stage_for,
+)
 from slackwater.engine.alone import RowsAlone
 from slackwater.engine.base import ShardEngine
 from slackwater.engine.chart_part import with_join_facts
@@ -99,7 +104,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
         self.alone = RowsAlone(query, conditions, self.log, limits) if is_outer else None
-        self._measure_lateness()
+        measure_lateness(self)
         self.sample = sample_for(query, conditions, self, sampling, limits)
         self.common_slack = CommonSlack(self, sharing, idle_after) if sharing > 1 else None
         self._adaptation = Adaptation(self)
@@ -123,14 +128,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         before, statistics = self.statistics, self.controller.statistics(self.query)
         if before and statistics and statistics.kind != before.kind:
             self.statistics = statistics
-            self._measure_lateness()
-
-    def _measure_lateness(self) -> None:
-        """Let the join count the lateness of results, if the goal wants it."""
-        if self.statistics is not None and self.statistics.lateness is not None:
-            self.join.measure_lateness(self.statistics.lateness.record, self.reorder.waiting())
-        if isinstance(self.reorder, ClockedReorder):
-            self.reorder.gives_clocks = self.join.stores_at_arrival or self.alone is not None
+            measure_lateness(self)
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
@@ -228,6 +226,12 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
     def attachments(self) -> list[bytes]:
         """The marks of all events and the events of the sample, if there are such."""
         return join_state.attachments(self)
+
+    def forget_rows(self, reached: int) -> None:
+        """Drop the rows that are not needed any more; the sample has copies of its own."""
+        if self.sample is not None:
+            self.sample.copy_rows()
+        super().forget_rows(reached)
 
     def _oldest(self) -> int:
         alive = self.log.ts >= self.join.horizon  # what is stored is not older

@@ -228,6 +228,12 @@ class LongerSample:
         """Key codes have new numbers."""
         self.join.rename_codes(renamed)
 
+    # ---- rows
+
+    def copy_rows(self) -> None:
+        """Copy the rows that are needed here, before the engine forgets them."""
+        self._events.copy_rows()
+
     # ---- for a snapshot
 
     def state(self) -> dict[str, Any]:

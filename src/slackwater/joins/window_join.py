@@ -249,7 +249,7 @@ class WindowJoin:
         at = 0
         while at < len(events):
             at = kernels.put_back(
-                at, events, self.frame, self.plan, self.store, self._log.records()
+                at, events, self.frame, self.plan, self.store, self.scratch, self._log.records()
             )
             if at < len(events):
                 self.grow()

@@ -60,3 +60,16 @@ def fetch_arrivals(begin, end, behind, plan, store, arrivals):
         read += store.entry[max(0, store.runs[first + s, END] - 1), TS]
         read += store.entry[max(0, store.runs[first + other, END] - 1), TS]
     return read
+
+
+@part
+def fetch_stored(events, plan, store, arrivals):
+    """The ends of the runs that these events are put in."""
+    read = 0
+    for event in events:
+        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * plan.width, END]
+    for event in events:
+        first = max(0, arrivals.event[event - arrivals.base, KEY]) * plan.width
+        run = first + arrivals.event[event - arrivals.base, STREAM]
+        read += store.entry[max(0, store.runs[run, END] - 1), TS]
+    return read

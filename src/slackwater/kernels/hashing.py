@@ -54,9 +54,15 @@ def either_below(keys, ts, lengths, stream, pane, rounds, seed, bound, shift, ch
     The panes are those that hold its time and the end of its window, which has the length of its
     stream. Rounds, seed and shift as in `below`.
     """
+    first = 0
+    last = 0
     for i in range(chosen.shape[0]):
-        first = ts[i] // pane
-        last = (ts[i] + lengths[stream[i]]) // pane
+        t = ts[i]
+        if t < first * pane or t >= (first + 1) * pane:  # a division takes as long as a hash
+            first = t // pane
+        t += lengths[stream[i]]
+        if t < last * pane or t >= (last + 1) * pane:
+            last = t // pane
         state = _hash_of_two(keys[i], np.uint64(first), rounds, seed)
         if last != first and state >> shift >= bound:
             state = _hash_of_two(keys[i], np.uint64(last), rounds, seed)

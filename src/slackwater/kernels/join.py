@@ -16,7 +16,7 @@ from __future__ import annotations
 from slackwater.kernels.arrival import reserve_all, reserve_one, store_event, store_until
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
-from slackwater.kernels.fetch import AHEAD, fetch_ends, fetch_windows
+from slackwater.kernels.fetch import AHEAD, fetch_ends, fetch_stored, fetch_windows
 from slackwater.kernels.frame import (
     AT_ARRIVAL,
     COUNT_ONLY,
@@ -355,9 +355,13 @@ def run(
 
 
 @kernel
-def put_back(at, events, frame, plan, store, arrivals):
+def put_back(at, events, frame, plan, store, scratch, arrivals):
     """Store `events` from position `at`, after a restart; return where room ran out, or the end."""
+    ready = at
     for i in range(at, events.shape[0]):
+        if i == ready and plan.shared == 1:
+            ready = min(i + AHEAD, events.shape[0])
+            scratch.state[1] = fetch_stored(events[i:ready], plan, store, arrivals)
         s = arrivals.event[events[i] - arrivals.base, STREAM]
         if not reserve_all(events[i], s, frame, plan, store, arrivals):
             return i
