@@ -86,7 +86,6 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         self.recent: RecentDelays | None = RecentDelays(len(query.streams))
         self.flushed = False  # and nothing has arrived since
         self.has_arrival = True  # the last batch came with arrivals, so waits can be measured
-        self.has_ticks = True  # the arrivals in work may have ticks among them
         self._output = Output(shape)
         self._stopped = False
 
@@ -225,7 +224,7 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         self.flushed = self.flushed and len(batch.stream) == 0
         self._make_room(len(batch.stream))
         self.has_arrival = batch.arrival is not None
-        self.has_ticks = any(map(len, batch.ticks))
+        self.has_ticks = any(map(len, batch.ticks))  # among the arrivals in work
         first_rows = [rows.end for rows in self.rows]
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)

@@ -289,9 +289,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
 
     def shedding_metrics(self) -> SheddingMetrics | None:
         """Figures of load shedding, if there is a shedder."""
-        if self.shedder is None:
-            return None
-        return metrics_of(self.shedder, self.counters, self.reorder.top)
+        shedder = self.shedder
+        return None if shedder is None else metrics_of(shedder, self.counters, self.reorder.top)
 
     def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
         """`part` with the recent recall, the curve and the harvest."""
