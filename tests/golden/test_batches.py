@@ -277,3 +277,16 @@ def test_a_sample_is_the_share_that_was_asked_for():
         _Hashed(Sampling(0.5, seed=seed)).chooses(np.arange(64, dtype=np.uint64)) for seed in (0, 1)
     ]
     assert (two[0] != two[1]).any()
+    hashed = _Hashed(Sampling(0.5, seed=5))
+    in_a_row = np.arange(7, 71, dtype=np.uint64)
+    assert hashed.chooses_numbers(7, 64).tolist() == hashed.chooses(in_a_row).tolist()
+
+
+def test_a_key_is_sampled_with_either_of_its_two_panes():
+    hashed, pane = _Hashed(Sampling(0.5, seed=5)), 10
+    ts, stream, lengths = np.arange(-32, 32), np.arange(64) % 2, np.array([10, 3])
+    keys = np.arange(64, dtype=np.uint64)
+    first, last = ((at // pane).view(np.uint64) for at in (ts, ts + lengths[stream]))
+    either = hashed.chooses(keys, first) | hashed.chooses(keys, last)
+    assert 20 < either.sum() < 60
+    assert hashed.chooses_panes(keys, ts, lengths, stream, pane).tolist() == either.tolist()

@@ -12,6 +12,7 @@ from slackwater.disorder.arrival_clock import ArrivalClock
 from slackwater.engine.deadlines import WindowDeadlines
 from slackwater.engine.scale import in_unit, typical
 from slackwater.engine.snapshot import Archive, _Held
+from slackwater.joins.undecided import Undecided
 from slackwater.kernels import shed as places
 from slackwater.kernels import stacks
 from slackwater.kernels.join import LOSS_UNKNOWN
@@ -198,6 +199,20 @@ def test_a_sample_of_all_keeps_all_and_has_no_error():
     assert ByEvent(every).choose(events).all()
     kept = ByEvent(half).choose(events)
     assert 20 < kept.sum() < 44
+
+
+# ---- rows that are due
+
+
+@pytest.mark.parametrize("far", [1, 2**20])
+def test_rows_are_due_by_time_and_then_by_arrival_however_far_apart_the_times_are(far):
+    events, due = np.arange(5), np.array([5, 3, 5, 3, 4]) * far
+    queue = Undecided()
+    queue.add(events, due)
+    assert queue.take_before(6 * far).tolist() == [1, 3, 4, 0, 2]
+    queue.add(events, due)
+    given, at = queue.take(first=0, after=np.array([4, 4, 4, 4, 4, 6]) * far)
+    assert (given.tolist(), at.tolist()) == ([1, 3, 4, 0, 2], [1, 3, 5, 5, 5])
 
 
 # ---- deadlines

@@ -456,7 +456,7 @@ def test_before_the_clock_begins_nothing_is_settled():
 
 
 def test_of_many_probes_a_share_is_taken_and_each_counts_for_the_others():
-    for probed, steps, one_in in ((2048, 0, 1), (2049, 0, 2), (4097, 0, 4), (9, 8193, 2),
+    for probed, steps, one_in in ((512, 0, 1), (513, 0, 2), (1025, 0, 4), (9, 8193, 2),
                                   (0, 2**13 * 5, 8), (2**40, 0, 2**14)):  # fmt: skip
         lateness = ResultLateness(10)
         ctl = lateness.record.ctl
@@ -480,7 +480,7 @@ def test_of_many_probes_a_share_is_taken_and_each_counts_for_the_others():
     again = ResultLateness(10)
     again.resume(lateness.state())
     assert again.state() == lateness.state()
-    ctl[lateness_kernels.PROBED] = 1 + 513  # those that are not far: four times as many
+    ctl[lateness_kernels.PROBED] = 1 + 129  # those that are not far: four times as many
     lateness.close(BEFORE, Results(10, 5))
     assert ctl[lateness_kernels.ONE_IN] == 2
 

@@ -87,11 +87,11 @@ def test_the_rest_is_right_on_average(all_probed, sampled):
 @pytest.mark.parametrize(
     ("far", "probed", "steps", "then"),
     [
-        (64, 2**11, 2**13, 64),  # just what may be done
-        (64, 2**11 + 1, 0, 128),  # too many arrivals are that far behind
+        (64, 2**9, 2**13, 64),  # just what may be done
+        (64, 2**9 + 1, 0, 128),  # too many arrivals are that far behind
         (64, 0, 2**13 + 1, 128),  # or they take too long
-        (64, 2**8, 0, 64),  # an eighth of it
-        (64, 2**8 - 1, 2**10 - 1, 32),  # less than an eighth
+        (64, 2**6, 0, 64),  # an eighth of it
+        (64, 2**6 - 1, 2**10 - 1, 32),  # less than an eighth
         (1, 0, 0, 1),
     ],
 )

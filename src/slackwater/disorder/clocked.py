@@ -43,6 +43,7 @@ class ClockedReorder(ReorderStage):
     ) -> None:
         super().__init__(n_streams, 1, slack, follow, idle_after, log, limits)
         self._behind = self._clocks = _NONE
+        self.gives_clocks = True  # whether steps have them; they take time
 
     def waiting(self) -> I64:
         """Numbers of all events that wait here, in the order in which they would leave."""
@@ -79,7 +80,7 @@ class ClockedReorder(ReorderStage):
     def resume(self, state: ReorderState) -> None:
         """Go on from `state`; its events are in the log."""
         self._resume_scalars(state)
-        self._make_room(self._times(state.in_slack))
+        self._make_room(self._ts(state.in_slack))
         self.rings.insert(kernels.RING, state.in_slack)
         streams = self.log.stream[state.in_slack - self.log.base]
         self.buffers.waiting[:] = np.bincount(streams, minlength=self.n_streams)
@@ -89,25 +90,28 @@ class ClockedReorder(ReorderStage):
         first = at
         out = self._begin_run(self.buffered + end - at)
         changes = self._new_changes(end - at)
-        if end - at > len(self._behind):
+        behind = clocks = _NONE
+        if self.gives_clocks and end - at > len(self._behind):
             self._behind, self._clocks = np.empty((2, 2 * (end - at)), np.int64)
+        if self.gives_clocks:
+            behind, clocks = self._behind, self._clocks
         records = self.log.records()
         reason = fields.NO_ROOM
         while reason == fields.NO_ROOM:
             at, reason = kernels.run(
                 first, at, end, self.buffers, self.rings.arrays, records, out, changes,
-                self._behind, self._clocks,
+                behind, clocks,
             )  # fmt: skip
             if reason == fields.NO_ROOM:
                 next_one = int(self.log.ts[at - self.log.base])
-                self._make_room([*self._times(self.waiting()), next_one])
+                self._make_room(np.append(self._ts(self.waiting()), next_one))
         return Step(
             int(at),
             reason == fields.AT_BOUNDARY,
             self._left(out),
             changes[: self.buffers.ctl[fields.N_CHANGES]],
-            self._behind[: at - first],
-            self._clocks[: at - first],
+            behind[: at - first],
+            clocks[: at - first],
         )
 
     def flush(self) -> Released:
@@ -117,7 +121,7 @@ class ClockedReorder(ReorderStage):
         kernels.flush(self.buffers, self.rings.arrays, self.log.records(), out)
         return self._left(out)
 
-    def _make_room(self, times: list[int]) -> None:
+    def _make_room(self, times: I64) -> None:
         """Have buckets for events of these times: more of them, or wider ones."""
         self.rings.make_room(span(times))
         self.buffers.ctl[fields.SHIFT] = self.rings.shift

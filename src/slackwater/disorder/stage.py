@@ -7,6 +7,7 @@ buffer on the common clock).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,9 +77,9 @@ def _empty_buffers(n_streams: int) -> Buffers:
     )
 
 
-def span(times: list[int]) -> int:
+def span(times: Sequence[int] | I64) -> int:
     """Time from the earliest to the latest."""
-    return max(times) - min(times) if times else 0
+    return int(np.max(times)) - int(np.min(times)) if len(times) else 0
 
 
 class ReorderStage(ABC):
@@ -235,7 +236,11 @@ class ReorderStage(ABC):
         return range(self.n_streams)
 
     def _times(self, events: I64) -> list[int]:
-        return [int(t) for t in self.log.ts[events - self.log.base]]
+        times: list[int] = self._ts(events).tolist()
+        return times
+
+    def _ts(self, events: I64) -> I64:
+        return self.log.ts[events - self.log.base]
 
     def _begin_run(self, most: int) -> Released:
         """Room for `most` events that leave."""

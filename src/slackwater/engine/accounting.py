@@ -8,18 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from slackwater.events.log import Log
 from slackwater.joins.matcher import Matcher
-from slackwater.kernels import join as fates
-from slackwater.kernels.records import BEFORE, I64, Late, Made
+from slackwater.kernels import accounting as kernels
+from slackwater.kernels.records import BEFORE, I64, ClockSeries, Late, Made
 from slackwater.metrics.counters import Metrics, State, StreamMetrics
 
 if TYPE_CHECKING:
     from slackwater.engine.base import AnyEngine
-
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass
@@ -63,30 +60,41 @@ def count_results(total: Counters, streams: I64, made: Made, late: Late) -> int:
 
     Returns how many of the late ones lost more than is known.
     """
-    m = len(total.in_order)
-    add(total.in_order, np.bincount(streams, minlength=m).tolist())
-    total.produced += int(made.n.sum())
-    if len(late.position) == 0:  # most steps
-        return 0
-    kept = (late.fate & fates.LATE_KEPT) > 0
-    behind = np.bincount(streams[late.position], minlength=m)
-    behind_kept = np.bincount(streams[late.position[kept]], minlength=m)
-    add(total.in_order, (-behind).tolist())
-    add(total.late_kept, behind_kept.tolist())
-    add(total.late_dropped, (behind - behind_kept).tolist())
-    unknown = int(np.count_nonzero(late.fate & fates.LOSS_UNKNOWN))
-    total.lost_unknown += unknown
-    total.max_lateness = max(total.max_lateness, int(late.by.max()))
-    total.lost += int(late.lost.sum())
-    return unknown
+    by_stream = np.zeros((kernels.BY_STREAM, len(total.in_order)), np.int64)
+    produced, lost, unknown, most = kernels.count_step(streams, made.n, late, by_stream)
+    _add_events(total, by_stream, int(most))
+    total.produced += int(produced)
+    total.lost += int(lost)
+    total.lost_unknown += int(unknown)
+    return int(unknown)
 
 
-def count_events(total: Counters, streams: I64, is_late: Flags, is_forgotten: Flags) -> None:
-    """Count arrivals that do not wait: in order, or late, and then whether they are kept."""
-    m = len(total.in_order)
-    add(total.in_order, np.bincount(streams[~is_late], minlength=m))
-    add(total.late_kept, np.bincount(streams[is_late & ~is_forgotten], minlength=m))
-    add(total.late_dropped, np.bincount(streams[is_late & is_forgotten], minlength=m))
+def count_arrivals(
+    total: Counters,
+    first: int,
+    series: ClockSeries,
+    matcher: Matcher,
+    log: Log,
+    ordered: bool,
+    window_units: int,
+) -> None:
+    """Count arrivals that do not wait, from number `first` on: see the kernel of this name."""
+    by_stream = np.zeros((kernels.BY_STREAM, len(total.in_order)), np.int64)
+    forgotten = np.zeros(len(total.in_order), np.int64)
+    unknown, most = kernels.count_arrivals(
+        first, series, ordered, window_units, matcher.record, log.records(), by_stream, forgotten
+    )
+    _add_events(total, by_stream, int(most))
+    total.lost_unknown += int(unknown)
+    add(total.forgotten, forgotten)
+
+
+def _add_events(total: Counters, by_stream: I64, most: int) -> None:
+    in_order, kept, dropped = by_stream.tolist()
+    add(total.in_order, in_order)
+    add(total.late_kept, kept)
+    add(total.late_dropped, dropped)
+    total.max_lateness = max(total.max_lateness, most)
 
 
 def shard_metrics(engine: AnyEngine) -> Metrics:

@@ -67,6 +67,15 @@ def stage_for(
     )
 
 
+def measure_lateness(engine: JoinEngine) -> None:
+    """Let the join count the lateness of results, if the goal wants it."""
+    join, reorder, statistics = engine.join, engine.reorder, engine.statistics
+    if statistics is not None and statistics.lateness is not None:
+        join.measure_lateness(statistics.lateness.record, reorder.waiting())
+    if isinstance(reorder, ClockedReorder):
+        reorder.gives_clocks = join.stores_at_arrival or engine.alone is not None
+
+
 class Adaptation:
     """Ends the intervals of an engine's controller, shedder and retention."""
 

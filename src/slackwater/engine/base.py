@@ -224,6 +224,7 @@ class ShardEngine(ABC, Generic[AQuery, Stage]):
         self.flushed = self.flushed and len(batch.stream) == 0
         self._make_room(len(batch.stream))
         self.has_arrival = batch.arrival is not None
+        self.has_ticks = any(map(len, batch.ticks))  # among the arrivals in work
         first_rows = [rows.end for rows in self.rows]
         begin = self.log.end
         rejected = self.intake.take_in(batch, self.log, first_rows)

@@ -16,7 +16,12 @@ from slackwater.disorder.clocked import ClockedReorder
 from slackwater.disorder.stage import ReorderStage
 from slackwater.engine import join_state
 from slackwater.engine.accounting import with_matches
-from slackwater.engine.adaptation import Adaptation, retention_for, stage_for
+from slackwater.engine.adaptation import (
+    Adaptation,
+    measure_lateness,
+    retention_for,
+    stage_for,
+)
 from slackwater.engine.alone import RowsAlone
 from slackwater.engine.base import ShardEngine
 from slackwater.engine.chart_part import with_join_facts
@@ -99,7 +104,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         shed = None if self.shedder is None else self.shedder.shed
         self.join = WindowJoin(query, conditions, self.log, shed, index, limits)
         self.alone = RowsAlone(query, conditions, self.log, limits) if is_outer else None
-        self._measure_lateness()
+        measure_lateness(self)
         self.sample = sample_for(query, conditions, self, sampling, limits)
         self.common_slack = CommonSlack(self, sharing, idle_after) if sharing > 1 else None
         self._adaptation = Adaptation(self)
@@ -123,12 +128,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         before, statistics = self.statistics, self.controller.statistics(self.query)
         if before and statistics and statistics.kind != before.kind:
             self.statistics = statistics
-            self._measure_lateness()
-
-    def _measure_lateness(self) -> None:
-        """Let the join count the lateness of results, if the goal wants it."""
-        if self.statistics is not None and self.statistics.lateness is not None:
-            self.join.measure_lateness(self.statistics.lateness.record, self.reorder.waiting())
+            measure_lateness(self)
 
     def set_slack(self, slack: int) -> None:
         """Change K by hand."""
@@ -227,6 +227,12 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
         """The marks of all events and the events of the sample, if there are such."""
         return join_state.attachments(self)
 
+    def forget_rows(self, reached: int) -> None:
+        """Drop the rows that are not needed any more; the sample has copies of its own."""
+        if self.sample is not None:
+            self.sample.copy_rows()
+        super().forget_rows(reached)
+
     def _oldest(self) -> int:
         alive = self.log.ts >= self.join.horizon  # what is stored is not older
         if self.alone is not None:
@@ -266,7 +272,7 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
                 made, late, sampled = end.value
                 break
             for part in parts_of(found, self.rows, piece):
-                write_in_turn(self, part, out.during[part.position])
+                write_in_turn(self, part, out.during)
                 if piece is not None and self._output.nbytes >= piece:
                     yield self._give_out()
         note_step(self, out, made, late, sampled)
@@ -283,9 +289,8 @@ class JoinEngine(ShardEngine[JoinQuery, ReorderStage]):
 
     def shedding_metrics(self) -> SheddingMetrics | None:
         """Figures of load shedding, if there is a shedder."""
-        if self.shedder is None:
-            return None
-        return metrics_of(self.shedder, self.counters, self.reorder.top)
+        shedder = self.shedder
+        return None if shedder is None else metrics_of(shedder, self.counters, self.reorder.top)
 
     def add_chart_facts(self, part: ChartPart, results: pa.Table | None) -> ChartPart:  # noqa: ARG002
         """`part` with the recent recall, the curve and the harvest."""

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 
 def write_in_turn(engine: JoinEngine, found: Results, during: I64) -> None:
-    """Write pairs, given out with these arrivals, and the rows without partner among them."""
-    if engine.alone is None:
-        _write(engine, found, during)
-    else:
-        _write(engine, *engine.alone.among(found, during))
+    """Write pairs, and the rows without partner among them.
+
+    `during` is the arrival with which each of the events in work is released.
+    """
+    if engine.alone is not None:
+        _write(engine, *engine.alone.among(found, during[found.position]))
+    else:  # who has no arrivals does not ask with which of them
+        _write(engine, found, during[found.position] if engine.has_arrival else during)
 
 
 def write_rest(engine: JoinEngine, alone: RowsAlone, piece: int | None) -> Iterator[None]:

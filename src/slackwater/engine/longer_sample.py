@@ -166,12 +166,11 @@ class LongerSample:
         """Take in these arrivals of the engine's log; `note_late` was called for all of them."""
         log = self._engine.log
         place: Any = slice(begin - log.base, end - log.base)
-        is_event = log.keys[place, 0] >= 0
-        if not is_event.all():  # ticks
-            place = place.start + np.flatnonzero(is_event)
+        if self._engine.has_ticks:
+            place = place.start + np.flatnonzero(log.keys[place, 0] >= 0)
         events = Arriving(log.ts[place], log.stream[place], log.keys[place, 0])
         chosen = self._unit.choose(events)
-        at, probes = self._probes(begin, is_event, events, chosen)
+        at, probes = self._probes(begin, place, events, chosen)
         kept = np.flatnonzero(chosen)
         kept = kept[events.ts[kept] >= self.join.stored_from[events.stream[kept]]]
         if len(at) == 0:
@@ -194,16 +193,16 @@ class LongerSample:
         self.join.forget_before(horizons)
         self._unit.forget_before(int(horizons.min()))
 
-    def _probes(
-        self, begin: int, is_event: Any, events: Arriving, chosen: Any
-    ) -> tuple[I64, Probes]:
+    def _probes(self, begin: int, place: Any, events: Arriving, chosen: Any) -> tuple[I64, Probes]:
         """The places of the events that look for results in the sample, and what they see."""
         late, self._late = self._late, []
         if not late:
             none = np.empty((0, len(self._lengths)), np.int64)
             return none[:, 0], Probes(none[:, 0], none, none)
         number = np.concatenate([step.event for step in late])
-        at = np.searchsorted(np.flatnonzero(is_event), number - begin)
+        at = number - begin
+        if not isinstance(place, slice):
+            at = np.searchsorted(place, number - self._engine.log.base)
         clock = np.concatenate([step.clock for step in late])
         reach = np.concatenate([self._seen_at(step.clock, *step.reach) for step in late])
         seen = np.concatenate([self._seen_at(step.clock, *step.seen) for step in late])
@@ -228,6 +227,12 @@ class LongerSample:
     def rename_codes(self, renamed: I32) -> None:
         """Key codes have new numbers."""
         self.join.rename_codes(renamed)
+
+    # ---- rows
+
+    def copy_rows(self) -> None:
+        """Copy the rows that are needed here, before the engine forgets them."""
+        self._events.copy_rows()
 
     # ---- for a snapshot
 

@@ -17,7 +17,7 @@ from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
 from slackwater.disorder.common_clock import CommonClock
 from slackwater.engine import match_state
-from slackwater.engine.accounting import count_events, with_matches, with_pairs_lost
+from slackwater.engine.accounting import count_arrivals, with_matches, with_pairs_lost
 from slackwater.engine.base import ShardEngine
 from slackwater.engine.checks import check_new_goal
 from slackwater.engine.common_slack import CommonSlack
@@ -38,7 +38,7 @@ from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.joins.conditions import compile_conditions
 from slackwater.joins.matcher import Matcher, keep_for
 from slackwater.kernels import partners as kernels
-from slackwater.kernels.records import BEFORE, I32, I64, NONE, TICK, U8, ClockSeries, MatchedRows
+from slackwater.kernels.records import BEFORE, I32, I64, NONE, U8, ClockSeries, MatchedRows
 from slackwater.metrics.counters import Metrics
 from slackwater.query.goals import Goal
 from slackwater.query.join import JoinQuery
@@ -169,7 +169,11 @@ class MatchEngine(ShardEngine[JoinQuery, CommonClock]):
                 self._output.slack(int(changed), int(slack))
             series = self.reorder.series
             tops = top_series(self.log, begin, series, top)
-            self._count_events(begin, series)
+            count_arrivals(
+                self.counters, begin, series, self.matcher, self.log,
+                ordered=self.query.emit == "ordered",
+                window_units=self._window_units if self._gives_pairs else 0,
+            )  # fmt: skip
             for rows in self._matched(begin, step.reached, series):
                 yield from self._give_rows(rows, tops[rows.during - begin], piece)
             begin = step.reached
@@ -236,25 +240,6 @@ class MatchEngine(ShardEngine[JoinQuery, CommonClock]):
             return with_pairs_lost(found, self.counters, self.matcher, self._window_units)
         return replace(found, lost=found.lost + self.matcher.counters["late_pairs"])
 
-    def _count_events(self, begin: int, series: ClockSeries) -> None:
-        """Which events were late, and which of them find no partners to come."""
-        own = slice(begin - self.log.base, begin - self.log.base + len(series.before))
-        is_event = self.log.keys[own, 0] != TICK
-        ts, stream = self.log.ts[own][is_event], self.log.stream[own][is_event]
-        forgets, clock = self.matcher.forgets(series)[is_event], series.before[is_event]
-        is_forgotten = ts + self.matcher.record.reach[stream] < forgets
-        is_late = is_forgotten | (ts < clock) if self.query.emit == "ordered" else is_forgotten
-        is_unknown = ts < forgets
-        self.counters.lost_unknown += int(np.count_nonzero(is_unknown))
-        if self._gives_pairs:
-            beyond = np.minimum(forgets - ts, self._window_units)
-            for s in range(2):
-                mine = int(beyond[is_unknown & (stream == s)].sum())
-                self.counters.forgotten[s] += mine
-        count_events(self.counters, stream, is_late, is_forgotten)
-        by = np.max(clock - ts, initial=0, where=is_late)
-        self.counters.max_lateness = max(self.counters.max_lateness, int(by))
-
     @property
     def _gives_pairs(self) -> bool:
         return self.query.emit == "eager" and self.query.how in WITH_PAIRS
@@ -273,7 +258,7 @@ class MatchEngine(ShardEngine[JoinQuery, CommonClock]):
         self.counters.produced += len(counted)
         ts, latency = rows.ts[counted], tops[counted] - rows.ts[counted]
         self._output.made.append(Production(ts, np.ones(len(ts), np.int64), latency))
-        if self.query.late != "emit":
+        if self.query.late != "emit" and len(on_time) < len(rows.ts):
             rows = some(rows, on_time)
         found, at = as_results(rows, self.log), 0
         for part in parts_of(found, self.rows, piece):

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from slackwater.events.log import Log
+from slackwater.kernels import matching
 from slackwater.kernels import partners as kernels
 from slackwater.kernels.records import I64, NONE, ClockSeries, MatchedRows, Results
 
@@ -74,12 +75,10 @@ class ReadyRows:
 
 def as_results(rows: MatchedRows, log: Log) -> Results:
     """The rows of the members by number; below 0 where there is none."""
-    row = np.full((2, len(rows.ts)), NONE)
-    for s, members in enumerate((rows.left, rows.right)):
-        there = members != NONE
-        row[s, there] = log.row[members[there] - log.base]
-    last = np.maximum(rows.left, rows.right)
-    return Results(row, rows.ts, rows.during, last, rows.late.astype(np.uint8))
+    n = len(rows.ts)
+    row, last, late = np.empty((2, n), np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)
+    matching.members(rows, log.records(), row, last, late)
+    return Results(row, rows.ts, rows.during, last, late)
 
 
 def joined(first: Results, second: Results) -> Results:

@@ -24,7 +24,8 @@ class SampledEvents:
 
     Key codes are not saved: a restored engine makes them anew from the columns in `_rows`. The last
     rows there are those of the events in the log, stream by stream; events that only look for
-    results have none.
+    results have none. New ones are copied when they are needed here or would be gone there: many at
+    once are faster.
     """
 
     def __init__(self, engine: JoinEngine, join: SampledJoin) -> None:
@@ -35,6 +36,15 @@ class SampledEvents:
             Rows(pa.schema([schema.field(c) for c in columns]))
             for schema, columns in zip(engine.schemas, self._columns, strict=True)
         ]
+        self._new: list[list[I64]] = [[] for _ in engine.schemas]  # rows to copy, by stream
+
+    def copy_rows(self) -> None:
+        """Copy the new rows, before the engine forgets them."""
+        for s, new in enumerate(self._new):
+            if new:
+                taken = self._engine.rows[s].take(np.concatenate(new), self._columns[s])
+                self._rows[s].append(taken)
+                new.clear()
 
     def is_alive(self, horizons: I64) -> Flags:
         """Which events of the log are not before these times, and not there to look only."""
@@ -64,10 +74,10 @@ class SampledEvents:
                 "vectors": known.vectors[at],
             }
         )
-        for s, rows in enumerate(self._rows):
+        for s, new in enumerate(self._new):
             own = at[kept & (stream == s)]
             if len(own):
-                rows.append(engine.rows[s].take(engine.log.row[own], self._columns[s]))
+                new.append(engine.log.row[own])
         return np.arange(first, end)
 
     def _trim(self) -> None:
@@ -78,6 +88,7 @@ class SampledEvents:
         if 2 * dead < log.size:
             return
         log.trim(log.base + dead)
+        self.copy_rows()
         for s, rows in enumerate(self._rows):
             rows.forget(rows.end - int(np.count_nonzero(self._has_row(s))))
 
@@ -92,6 +103,7 @@ class SampledEvents:
         """The events that are not before these times."""
         log = self._join.log
         alive = self.is_alive(horizons)
+        self.copy_rows()
         tables = []
         for s, rows in enumerate(self._rows):
             own = alive[self._has_row(s)]

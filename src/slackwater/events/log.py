@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slackwater.events import cache_lines
 from slackwater.kernels import intake
 from slackwater.kernels.records import I32, I64, KEY, STREAM, TS, U8, Arrivals, RawRows
 
@@ -41,14 +42,14 @@ class Log:
         self.base = 0
         self.end = 0
         self._arrays: dict[str, NDArray[Any]] = {
-            "event": np.zeros((_FEWEST, KEY + keys), np.int64),
+            "event": cache_lines.zeros((_FEWEST, KEY + keys), np.int64),
             "row": np.zeros(_FEWEST, np.int64),
             "arrival": np.zeros(_FEWEST, np.int64),
             "delay": np.zeros(_FEWEST, np.int64),
             "ints": np.zeros((ints, _FEWEST), np.int64),
             "floats": np.zeros((floats, _FEWEST), np.float64),
             "vectors": np.zeros((_FEWEST, vectors), np.float64),
-            "marks": np.zeros((_FEWEST, marks), np.int64),
+            "marks": cache_lines.zeros((_FEWEST, marks), np.int64),
         }
 
     @property
@@ -171,6 +172,6 @@ class Log:
                 grown = np.zeros((len(array), capacity), array.dtype)
                 grown[:, : self.size] = array[:, : self.size]
             else:
-                grown = np.zeros((capacity, *array.shape[1:]), array.dtype)
+                grown = cache_lines.zeros((capacity, *array.shape[1:]), array.dtype.type)
                 grown[: self.size] = array[: self.size]
             self._arrays[name] = grown

@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from slackwater.events import cache_lines
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.joins.conditions import Conditions, raise_for_row, scan_signature
@@ -82,8 +83,8 @@ class Matcher:
         self._scan = conditions.scan
         self.record = _new_record(query, conditions)
         self.store = Store(
-            runs=np.zeros((64, window_kernels.RUN_LENGTH), np.int32),
-            entry=np.zeros((limits.smallest_store, 2), np.int64),
+            runs=cache_lines.zeros((64, window_kernels.RUN_LENGTH), np.int32),
+            entry=cache_lines.zeros((limits.smallest_store, 2), np.int64),
         )
         self.undecided = Undecided()
         self._rows = _room(max(1, limits.results_at_once))
@@ -179,15 +180,6 @@ class Matcher:
         """Totals since the start, by name."""
         return {name: int(self.record.ctl[place]) for name, place in _COUNTERS.items()}
 
-    def forgets(self, series: ClockSeries) -> I64:
-        """F with each arrival of the step that comes next."""
-        ctl = self.record.ctl
-        behind = series.before - ctl[places.KEEP]
-        if ctl[places.EAGER]:
-            held = series.before if ctl[places.DECIDES] else series.after
-            behind = np.minimum(held, series.common - ctl[places.KEEP])
-        return np.maximum.accumulate(np.maximum(behind, ctl[places.FORGET]))
-
     def set_keep(self, length: int) -> None:
         """Keep events so long behind the clock from here on; what is forgotten stays so."""
         self.record.ctl[places.KEEP] = length
@@ -205,20 +197,19 @@ class Matcher:
 
     def reserve_codes(self, size: int) -> None:
         """Have runs for all key codes below `size`."""
-        rows = size * places.WIDTH
+        rows = size * int(self.record.ctl[places.WIDTH])
         if rows > len(self.store.runs):
-            runs = np.zeros((2 * rows, window_kernels.RUN_LENGTH), np.int32)
+            runs = cache_lines.zeros((2 * rows, window_kernels.RUN_LENGTH), np.int32)
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
     def rename_codes(self, renamed: NDArray[np.int32]) -> None:
         """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
-        runs = np.zeros(self.store.runs.shape, np.int32)
+        runs = cache_lines.zeros(self.store.runs.shape, np.int32)
         kept = np.flatnonzero(renamed != NONE)
-        for place in range(places.WIDTH):
-            runs[renamed[kept] * places.WIDTH + place] = self.store.runs[
-                kept * places.WIDTH + place
-            ]
+        width = int(self.record.ctl[places.WIDTH])
+        for place in range(width):
+            runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
         self.store = self.store._replace(runs=runs)
 
     def _grow(self) -> None:
@@ -226,8 +217,8 @@ class Matcher:
         horizon = min(self.kept_from(s) for s in range(2))
         room = max(self._limits.smallest_store, 8 * window_kernels.kept(horizon, self.store))
         target = Store(
-            runs=np.zeros(self.store.runs.shape, np.int32),
-            entry=np.zeros((room, 2), np.int64),
+            runs=cache_lines.zeros(self.store.runs.shape, np.int32),
+            entry=cache_lines.zeros((room, 2), np.int64),
         )
         self.record.ctl[places.FREE] = window_kernels.compact(horizon, self.store, target)
         self.store = target
@@ -249,6 +240,9 @@ class Matcher:
         streams = log.stream[undecided - log.base]
         due = log.ts[undecided - log.base] + self.record.length[streams]
         self.undecided.add(undecided, due)
+        given = kept[(log.marks[kept - log.base, places.STATE] & places.GIVEN) > 0] - log.base
+        given_to = log.ts[given] + self.record.length[log.stream[given]]
+        ctl[places.GIVEN_TO] = given_to.max(initial=BEFORE)
         at, records = 0, log.records()
         while at < len(kept):
             at = int(kernels.put_back(at, kept, self.record, self.store, records))
@@ -282,12 +276,13 @@ def _new_record(query: JoinQuery, conditions: Conditions) -> Matching:
     waits = [True, False] if is_semi else [not is_asof and p for p in query.preserved]
     has_pairs = is_eager and how in WITH_PAIRS
     ctl = np.zeros(places.CTL_LENGTH, np.int64)
-    ctl[places.FORGET] = BEFORE
+    ctl[places.FORGET] = ctl[places.GIVEN_TO] = BEFORE
     ctl[places.KEEP] = keep_for(query, query.slack)
     ctl[places.EAGER] = is_eager
     ctl[places.HAS_PAIRS] = has_pairs
     ctl[places.SEMI] = is_semi
     ctl[places.ASOF] = _DIRECTIONS[query.direction] if is_asof else 0
+    ctl[places.WIDTH] = 2 + 2 * any(waits)
     ctl[places.DECIDES] = any(query.preserved) or (is_semi and not is_eager)
     ctl[places.SITE] = conditions.site_of(frozenset([0]), 1)
     ctl[places.SITE + 1] = conditions.site_of(frozenset([1]), 0)

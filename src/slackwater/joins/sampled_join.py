@@ -115,7 +115,9 @@ class SampledJoin:
         """Put events of the log into the windows."""
         join, at = self._join, 0
         while at < len(events):
-            at = storing.put_back(at, events, join.frame, join.plan, join.store, self.log.records())
+            at = storing.put_back(
+                at, events, join.frame, join.plan, join.store, join.scratch, self.log.records()
+            )
             if at < len(events):
                 join.grow()
 

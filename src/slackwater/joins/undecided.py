@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackwater.kernels.records import I64
+from slackwater.kernels.records import BEFORE, I64, NEVER
 
+_NARROW = 2**16
 _NONE = np.empty(0, np.int64)
 
 
@@ -28,7 +29,7 @@ class Undecided:
         self._blocks: list[tuple[int, I64, I64]] = []  # the earliest time, events, times
 
     def add(self, events: I64, due: I64) -> None:
-        """These events have arrived, in this order."""
+        """These events have arrived, in this order: each has a larger number than all before it."""
         if len(events):
             self._blocks.append((int(due.min()), events, due))
 
@@ -39,19 +40,24 @@ class Undecided:
         """
         if len(after) == 0:
             return _NONE, _NONE
-        events, due = self._remove(int(after[-1]))
+        events, due = self._by_time(int(after[-1]))
         at = np.maximum(first + np.searchsorted(after, due, side="right"), events)
-        order = np.lexsort((events, due, at))
+        order = _stable_order(at)
         return events[order], at[order]
 
     def take_before(self, time: int) -> I64:
         """The rows that are due before `time`, in the order of their times."""
-        events, due = self._remove(time)
-        return events[np.lexsort((events, due))]
+        return self._by_time(time)[0]
 
     def events(self) -> I64:
         """The events whose rows are not decided."""
         return np.concatenate([_NONE, *(block[1] for block in self._blocks)])
+
+    def _by_time(self, clock: int) -> tuple[I64, I64]:
+        """Take out what is due before `clock`: the events by the time they are due, and that."""
+        events, due = self._remove(clock)
+        order = _stable_order(due)  # the events ascend, so it is theirs among equal times
+        return events[order], due[order]
 
     def _remove(self, clock: int) -> tuple[I64, I64]:
         """The events that are due before `clock`, and when."""
@@ -68,3 +74,11 @@ class Undecided:
                 kept.append((int(rest.min()), block[1][~is_due], rest))
         self._blocks = kept
         return np.concatenate(events), np.concatenate(due)
+
+
+def _stable_order(numbers: I64) -> I64:
+    """Which places the numbers have when they are sorted; equal ones keep their order."""
+    low, high = int(numbers.min(initial=NEVER)), int(numbers.max(initial=BEFORE))
+    if high - low < _NARROW:  # numpy counts such numbers instead of comparing them
+        return np.argsort((numbers - low).astype(np.uint16), kind="stable")
+    return np.argsort(numbers, kind="stable")

@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from slackwater.events import cache_lines
 from slackwater.events.limits import DEFAULT_LIMITS, Limits
 from slackwater.events.log import Log
 from slackwater.joins.conditions import Conditions, raise_for_row
@@ -23,7 +24,6 @@ from slackwater.joins.sorted_windows import SortedWindows
 from slackwater.joins.visit_order import build_plan
 from slackwater.kernels import frame as clock
 from slackwater.kernels import join as kernels
-from slackwater.kernels import lateness as lateness_places
 from slackwater.kernels import shed as shed_places
 from slackwater.kernels import walk
 from slackwater.kernels import windows as window_kernels
@@ -46,11 +46,9 @@ from slackwater.kernels.records import (
 from slackwater.query.join import JoinQuery
 from slackwater.query.windows import Tuples
 
-_CACHE_LINE = 64
 _NOTHING = np.empty(0, np.int64)
-_NOT_MEASURED = Lateness(
-    np.zeros(lateness_places.CTL_LENGTH, np.int64), np.empty((0, 0), np.int64), _NOTHING
-)
+_NONE_LATE = Late(*(_NOTHING for _ in Late._fields))
+_NONE_SAMPLED = Sampled(*(_NOTHING for _ in Sampled._fields))
 
 
 class JoinState(NamedTuple):
@@ -81,8 +79,8 @@ class WindowJoin:
         self.plan = build_plan(query, conditions.site_of)
         self.frame = _new_frame(query)
         self.store = Store(
-            runs=_on_cache_line((64, window_kernels.RUN_LENGTH), np.int32),
-            entry=_on_cache_line((limits.smallest_store, 2), np.int64),
+            runs=cache_lines.zeros((64, window_kernels.RUN_LENGTH), np.int32),
+            entry=cache_lines.zeros((limits.smallest_store, 2), np.int64),
         )
         self.scratch = Scratch(
             state=np.zeros(2, np.int64),
@@ -109,7 +107,7 @@ class WindowJoin:
             last=np.zeros(room, np.int64),
             late=np.zeros(room, np.uint8),
         )
-        self.lateness = _NOT_MEASURED
+        self.lateness: Lateness | None = None
         self._made, self._late, self._sampled = _records(0)
         self._shed = shed
         self._index = index
@@ -119,10 +117,7 @@ class WindowJoin:
             # what of it is forgotten already depends on when the engine was restored.
             self._least_retention = int(shed.basic.max())
             self.set_retention(int(self.frame.ctl[clock.RETENTION]))
-        arrays = None if index is None else index.arrays
-        self._kernel = _compiled_run(
-            conditions.scan is not None, numba.typeof(shed), numba.typeof(arrays)
-        )
+        self._kernel: Any = None  # compiled for what there is when it runs first
 
     @property
     def time(self) -> int:
@@ -136,7 +131,7 @@ class WindowJoin:
 
     def measure_lateness(self, record: Lateness, waiting: I64) -> None:
         """Count the lateness of results into `record`; events that are `waiting` take part."""
-        self.lateness = record
+        self.lateness, self._kernel = record, None
         if not self.stores_at_arrival:
             self.frame.ctl[clock.AT_ARRIVAL] = 1
             self._put_back(waiting)
@@ -163,7 +158,7 @@ class WindowJoin:
         """Have runs for all key codes below `size`."""
         rows = size * self.plan.width
         if rows > len(self.store.runs):
-            runs = _on_cache_line((2 * rows, window_kernels.RUN_LENGTH), np.int32)
+            runs = cache_lines.zeros((2 * rows, window_kernels.RUN_LENGTH), np.int32)
             runs[: len(self.store.runs)] = self.store.runs
             self.store = self.store._replace(runs=runs)
 
@@ -205,19 +200,26 @@ class WindowJoin:
         n_sampled = 0 if self._shed is None else self._shed.ctl[shed_places.N_SAMPLED]
         return (
             Made(*(a[:n_made].copy() for a in made)),
-            Late(*(a[:n_late].copy() for a in late)),
-            Sampled(*(a[:n_sampled].copy() for a in sampled)),
+            Late(*(a[:n_late].copy() for a in late)) if n_late else _NONE_LATE,
+            Sampled(*(a[:n_sampled].copy() for a in sampled)) if n_sampled else _NONE_SAMPLED,
         )
 
     def _run(
         self, at: int, released: Released, behind: I64, clocks: I64, records: Arrivals
     ) -> tuple[int, int]:
+        index = None if self._index is None else self._index.arrays
+        if self._kernel is None:
+            self._kernel = _compiled_run(
+                self._conditions.scan is not None,
+                numba.typeof(self._shed),
+                numba.typeof(index),
+                types.none if self.lateness is None else LATENESS,
+            )
         try:
             at, reason = self._kernel(
                 at, released, behind, clocks, self._conditions.scan, self.frame, self.plan,
                 self.store, self.scratch, records, self._results, self._made, self._late,
-                self._shed, None if self._index is None else self._index.arrays, self._sampled,
-                self.lateness,
+                self._shed, index, self._sampled, self.lateness,
             )  # fmt: skip
             return at, reason
         except Exception as error:
@@ -247,7 +249,7 @@ class WindowJoin:
         at = 0
         while at < len(events):
             at = kernels.put_back(
-                at, events, self.frame, self.plan, self.store, self._log.records()
+                at, events, self.frame, self.plan, self.store, self.scratch, self._log.records()
             )
             if at < len(events):
                 self.grow()
@@ -279,7 +281,7 @@ class WindowJoin:
     def rename_codes(self, renamed: NDArray[np.int32]) -> None:
         """Follow `KeyCodes.keep`: the runs of each code move to its new place."""
         width = self.plan.width
-        runs = _on_cache_line(self.store.runs.shape, np.int32)
+        runs = cache_lines.zeros(self.store.runs.shape, np.int32)
         kept = np.flatnonzero(renamed != NONE)
         for place in range(width):
             runs[renamed[kept] * width + place] = self.store.runs[kept * width + place]
@@ -294,8 +296,8 @@ class WindowJoin:
         horizon = self.horizon
         room = max(self._limits.smallest_store, 8 * window_kernels.kept(horizon, self.store))
         target = Store(
-            runs=_on_cache_line(self.store.runs.shape, np.int32),
-            entry=_on_cache_line((room, 2), np.int64),
+            runs=cache_lines.zeros(self.store.runs.shape, np.int32),
+            entry=cache_lines.zeros((room, 2), np.int64),
         )
         self.frame.ctl[clock.FREE] = window_kernels.compact(horizon, self.store, target)
         self.store = target
@@ -315,11 +317,11 @@ def _records(n: int) -> tuple[Made, Late, Sampled]:
 
 
 @cache
-def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
+def _compiled_run(has_condition: bool, shed: Any, index: Any, lateness: Any) -> Any:
     """The join kernel, compiled once for all conditions (called through a pointer) and for none.
 
-    And once with and once without load shedding and sorted windows, which cost nothing then; `shed`
-    and `index` are their types.
+    And once with and once without load shedding, sorted windows and the lateness of results, which
+    cost nothing then; the others are their types.
     """
     kernel: Any = kernels.run
     if not numba.config.DISABLE_JIT:
@@ -335,18 +337,10 @@ def _compiled_run(has_condition: bool, shed: Any, index: Any) -> Any:
             shed,
             index,
             types.NamedUniTuple(VECTOR, 2, Sampled),
-            LATENESS,
+            lateness,
         ))  # fmt: skip
         kernel.disable_compile()  # or it would be compiled anew for each condition
     return kernel
-
-
-def _on_cache_line(shape: tuple[int, int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """Zeros whose first byte lies on a cache line."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    raw = np.zeros(size + _CACHE_LINE, np.uint8)
-    start = -raw.ctypes.data % _CACHE_LINE
-    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def _new_frame(query: JoinQuery) -> Frame:

@@ -8,6 +8,7 @@ releases.
 from __future__ import annotations
 
 from slackwater.kernels.count import count
+from slackwater.kernels.fetch import AHEAD, fetch_arrivals
 from slackwater.kernels.frame import (
     FETCHED,
     FIRST,
@@ -28,8 +29,6 @@ from slackwater.kernels.records import KEY, NONE, STREAM, TICK, TS
 from slackwater.kernels.shed import FULL
 from slackwater.kernels.walk import walk
 from slackwater.kernels.windows import END, LIMIT, position, put, reserve
-
-AHEAD = 32  # arrivals whose memory is fetched together
 
 
 @part
@@ -69,26 +68,6 @@ def store_event(event, s, frame, plan, store, arrivals):
         put(code * plan.width + plan.own_place[s, column], t, event, store)
     if frame.tuples[s] != NONE:
         put(timeline(s, plan.width), t, event, store)
-
-
-@part
-def _fetch(begin, end, behind, plan, store, arrivals):
-    """Read what the next arrivals will need: misses of the cache overlap instead of adding up.
-
-    Those that are `behind` are probed. The sum means nothing; it keeps the compiler from leaving
-    the reads out.
-    """
-    read = 0
-    for event in range(begin, end):
-        code = max(0, arrivals.event[event - arrivals.base, KEY])
-        read += store.runs[code * plan.width, END]
-    for event in range(begin, end):
-        first = max(0, arrivals.event[event - arrivals.base, KEY]) * plan.width
-        s = arrivals.event[event - arrivals.base, STREAM]
-        other = plan.width - 1 - s if behind[event - begin] > 0 else s
-        read += store.entry[max(0, store.runs[first + s, END] - 1), TS]
-        read += store.entry[max(0, store.runs[first + other, END] - 1), TS]
-    return read
 
 
 @part
@@ -133,7 +112,7 @@ def store_until(
         event = ctl[NEXT]
         if plan.shared == 1 and event >= ctl[FETCHED]:
             ctl[FETCHED] = min(event + AHEAD, first + behind.shape[0])
-            scratch.state[1] = _fetch(
+            scratch.state[1] = fetch_arrivals(
                 event, ctl[FETCHED], behind[event - first :], plan, store, arrivals
             )
         place = event - arrivals.base

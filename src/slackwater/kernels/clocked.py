@@ -105,9 +105,10 @@ def run(first, at, end, buffers, rings, arrivals, out, changes, behind, clocks):
 
     `changes` collects (largest local time, K) whenever K follows a larger delay. `behind`, by
     number from `first` on, gets how far each event is behind the common clock (0: it is not), and
-    `clocks` the join's clock before it.
+    `clocks` the join's clock before it, if there is room in them: not every join reads them.
     """
     ctl = buffers.ctl
+    gives_clocks = clocks.shape[0] > 0
     moves = True  # whether C may: local times do not know what was declared finished
     clock = ctl[COMMON]
     for event in range(at, end):
@@ -130,11 +131,13 @@ def run(first, at, end, buffers, rings, arrivals, out, changes, behind, clocks):
         if moves:
             clock = move_common_clock(buffers)
             moves = False
-        clocks[event - first] = ctl[SYNC_TIME]
+        if gives_clocks:
+            clocks[event - first] = ctl[SYNC_TIME]
         if not is_tick:
             arrivals.delay[place] = delay
             ctl[MOST_BEHIND] = max(ctl[MOST_BEHIND], ctl[TOP] - t)
-            behind[event - first] = max(0, clock - t) if clock > BEFORE else 0
+            if gives_clocks:
+                behind[event - first] = max(0, clock - t) if clock > BEFORE else 0
             if is_late:
                 emit(event, buffers, arrivals, out)
                 out.clock[ctl[N_OUT] - 1] = ctl[SYNC_TIME]

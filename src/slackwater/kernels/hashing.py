@@ -27,6 +27,49 @@ def mix(state, values):
 
 
 @kernel
+def below(first, rounds, seed, bound, shift, chosen):
+    """Whether each number in a row, from `first` on, has a hash below `bound`.
+
+    A number is mixed into `seed` so many times; the hash is without its last `shift` bits.
+    """
+    for i in range(chosen.shape[0]):
+        state = seed
+        for _ in range(rounds):
+            state = _mixed(state, first + np.uint64(i))
+        chosen[i] = state >> shift < bound
+
+
+@part
+def _hash_of_two(first, second, rounds, seed):
+    state = seed
+    for _ in range(rounds):
+        state = _mixed(_mixed(state, first), second)
+    return state
+
+
+@kernel
+def either_below(keys, ts, lengths, stream, pane, rounds, seed, bound, shift, chosen):
+    """Whether the hash of an event's key with one of its two panes is below `bound`.
+
+    The panes are those that hold its time and the end of its window, which has the length of its
+    stream. Rounds, seed and shift as in `below`.
+    """
+    first = 0
+    last = 0
+    for i in range(chosen.shape[0]):
+        t = ts[i]
+        if t < first * pane or t >= (first + 1) * pane:  # a division takes as long as a hash
+            first = t // pane
+        t += lengths[stream[i]]
+        if t < last * pane or t >= (last + 1) * pane:
+            last = t // pane
+        state = _hash_of_two(keys[i], np.uint64(first), rounds, seed)
+        if last != first and state >> shift >= bound:
+            state = _hash_of_two(keys[i], np.uint64(last), rounds, seed)
+        chosen[i] = state >> shift < bound
+
+
+@kernel
 def mix_runs(state, ends, values):
     """Mix ``values[ends[i] : ends[i + 1]]`` into the state of row i, and how many there are."""
     for i in range(state.shape[0]):

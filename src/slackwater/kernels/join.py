@@ -13,9 +13,10 @@ order, so that an event that is joined does not see them.
 
 from __future__ import annotations
 
-from slackwater.kernels.arrival import AHEAD, reserve_all, reserve_one, store_event, store_until
+from slackwater.kernels.arrival import reserve_all, reserve_one, store_event, store_until
 from slackwater.kernels.basic_windows import try_another
 from slackwater.kernels.count import count
+from slackwater.kernels.fetch import AHEAD, fetch_ends, fetch_stored, fetch_windows
 from slackwater.kernels.frame import (
     AT_ARRIVAL,
     COUNT_ONLY,
@@ -60,7 +61,7 @@ from slackwater.kernels.shed_count import count_in_order
 from slackwater.kernels.walk import COMPLETE, walk
 from slackwater.kernels.windows import (
     END,
-    WINDOW,
+    LIMIT,
     place_behind,
     put,
     window_start,
@@ -134,27 +135,6 @@ def _first_late(begin, end, released):
     return i
 
 
-@part
-def _fetch(begin, end, at_arrival, released, plan, store):
-    """Read what the next events will need: misses of the cache overlap instead of adding up.
-
-    The sum means nothing; it keeps the compiler from leaving the reads out.
-    """
-    read = 0
-    for i in range(begin, end):
-        run = released.key[i] * plan.width
-        read += store.runs[run, END]
-    for i in range(begin, end):
-        first = released.key[i] * plan.width
-        for run in range(first, first + plan.width):
-            if not at_arrival:
-                read += store.entry[max(0, store.runs[run, END] - 1), TS]
-            elif run != first + released.stream[i]:
-                nearest = min(store.runs[run, WINDOW], store.runs[run, END] - 1)
-                read += store.entry[max(0, nearest), TS]
-    return read
-
-
 @rare
 def _in_order_by_shared_key(
     at, released, behind, clocks, frame, plan, store, arrivals, results, made, scratch, lateness
@@ -166,7 +146,6 @@ def _in_order_by_shared_key(
     """
     ctl = frame.ctl
     emit = ctl[COUNT_ONLY] == 0
-    at_arrival = ctl[AT_ARRIVAL] == 1
     now = ctl[TIME]
     n_made = ctl[N_MADE]
     n_results = ctl[N_RESULTS]
@@ -174,28 +153,32 @@ def _in_order_by_shared_key(
     i = at
     while i < released.event.shape[0]:
         if i == ready:
-            ready = _first_late(i, min(i + AHEAD, released.event.shape[0]), released)
-            if ready == i:
-                break
-            if at_arrival:
+            if lateness is None:
+                ready = min(i + AHEAD, released.event.shape[0])
+                scratch.state[1] = fetch_ends(i, ready, released, plan, store)
+            else:
+                ready = _first_late(i, min(i + AHEAD, released.event.shape[0]), released)
+                if ready == i:
+                    break
                 ctl[TIME] = now
                 if not store_until(
                     released.during[ready - 1], behind, clocks, None, frame, plan, store, scratch,
                     arrivals, results, lateness,
                 ):  # fmt: skip
                     break
-            scratch.state[1] = _fetch(i, ready, at_arrival, released, plan, store)
+                scratch.state[1] = fetch_windows(i, ready, released, plan, store)
         event = released.event[i]
         t = released.ts[i]
         s = released.stream[i]
-        if t < now:
+        if t < max(now, released.clock[i]):
             break
         first = released.key[i] * plan.width
         own = first + s
-        if not at_arrival:
-            ctl[TIME] = t
-            if not reserve_one(own, frame, plan, store):
-                break
+        if lateness is None:
+            if store.runs[own, END] == store.runs[own, LIMIT]:
+                ctl[TIME] = t
+                if not reserve_one(own, frame, plan, store):
+                    break
         edge = grid(t, ctl)
         n = 1 if can_join(t, s, frame) else 0
         begin = 0
@@ -203,7 +186,7 @@ def _in_order_by_shared_key(
             if place != s:
                 begin = window_start(first + place, edge - frame.length[place], NONE, store)
                 end = store.runs[first + place, END]
-                if at_arrival:
+                if lateness is not None:
                     end = place_behind(first + place, t, event, store)
                 n *= end - begin
         if emit and n > 0:
@@ -219,11 +202,12 @@ def _in_order_by_shared_key(
                 results.last[n_results] = max(event, other)
                 results.late[n_results] = 0
                 n_results += 1
-        made.position[n_made] = i  # and stays if there is a result
-        made.ts[n_made] = t
-        made.n[n_made] = n
-        n_made += 1 if n > 0 else 0
-        if not at_arrival:
+        if n > 0:
+            made.position[n_made] = i
+            made.ts[n_made] = t
+            made.n[n_made] = n
+            n_made += 1
+        if lateness is None:
             put(own, t, event, store)
         now = t
         i += 1
@@ -318,7 +302,8 @@ def run(
     """Process what was released, from position `at`; return (next position, why it stopped).
 
     `behind` is how far each arrival of the step is behind the common clock, `clocks` has the join's
-    clock before it. `shed` is None where there is no load shedding: it costs nothing then.
+    clock before it. `shed` is None where there is no load shedding, `lateness` where events are
+    stored when they are joined: what belongs to them costs nothing then.
     """
     ctl = frame.ctl
     last = ctl[FIRST] + behind.shape[0] - 1
@@ -332,11 +317,12 @@ def run(
                 i, released, behind, clocks, frame, plan, store, arrivals, results, made, scratch,
                 lateness,
             )  # fmt: skip
-        upto = last if i == released.event.shape[0] else released.during[i]
-        if ctl[AT_ARRIVAL] == 1 and not store_until(
-            upto, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
-        ):
-            return i, NO_ROOM
+        if lateness is not None:
+            upto = last if i == released.event.shape[0] else released.during[i]
+            if not store_until(
+                upto, behind, clocks, scan, frame, plan, store, scratch, arrivals, results, lateness
+            ):
+                return i, NO_ROOM
         if i == released.event.shape[0]:
             return i, DONE
         event = released.event[i]
@@ -369,9 +355,13 @@ def run(
 
 
 @kernel
-def put_back(at, events, frame, plan, store, arrivals):
+def put_back(at, events, frame, plan, store, scratch, arrivals):
     """Store `events` from position `at`, after a restart; return where room ran out, or the end."""
+    ready = at
     for i in range(at, events.shape[0]):
+        if i == ready and plan.shared == 1:
+            ready = min(i + AHEAD, events.shape[0])
+            scratch.state[1] = fetch_stored(events[i:ready], plan, store, arrivals)
         s = arrivals.event[events[i] - arrivals.base, STREAM]
         if not reserve_all(events[i], s, frame, plan, store, arrivals):
             return i

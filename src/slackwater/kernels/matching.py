@@ -24,15 +24,14 @@ from slackwater.kernels.histogram import bucket_of
 from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.partners import (
     ASOF,
-    DECIDES,
     DUE,
     EAGER,
     FETCHED,
     FORGET,
     GIVEN,
+    GIVEN_TO,
     IN_TIME,
     INSERT,
-    KEEP,
     LATE,
     LATE_PAIRS,
     LOST,
@@ -54,6 +53,7 @@ from slackwater.kernels.partners import (
     between,
     correct,
     find_pairs,
+    forget_with,
     give,
     give_alone,
     kept_from,
@@ -81,7 +81,7 @@ def _take(event, clock, common, scan, matching, store, arrivals, rows):
     s = arrivals.event[place, STREAM]
     other = 1 - s
     t = arrivals.event[place, TS]
-    first = arrivals.event[place, KEY] * WIDTH
+    first = arrivals.event[place, KEY] * matching.ctl[WIDTH]
     begin = end = 0
     needed = 1
     if matching.kept[other] == 1 and ctl[ASOF] == 0:
@@ -170,7 +170,8 @@ def _decide(event, at, late, scan, matching, store, arrivals, rows):
         ctl[IN_TIME] += 1
     right = NONE
     if ctl[ASOF] > 0:
-        run = arrivals.event[place, KEY] * WIDTH + 1
+        run = arrivals.event[place, KEY] * matching.ctl[WIDTH] + 1
+        ctl[GIVEN_TO] = max(ctl[GIVEN_TO], due)
         matching.at[0] = event
         right = look_up(
             event, run, kept_from(1, matching), ctl[ASOF], ctl[SITE], scan, matching, store,
@@ -200,20 +201,21 @@ def _is_late(event, due, first, before, matching):
 def _fetch(begin, end, due, due_at, matching, store, arrivals):
     """Read what the next arrivals and decisions need: misses of the cache overlap, not add up."""
     read = 0
+    width = matching.ctl[WIDTH]
     last = matching.ctl[DUE]
     while last < due.shape[0] and due_at[last] < end:
         event = due[last]
-        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * WIDTH, END]
+        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * width, END]
         read += arrivals.marks[event - arrivals.base, STATE]
         last += 1
     for event in range(begin, end):
-        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * WIDTH, END]
+        read += store.runs[max(0, arrivals.event[event - arrivals.base, KEY]) * width, END]
     for event in range(begin, end):
-        first = max(0, arrivals.event[event - arrivals.base, KEY]) * WIDTH
-        for run in range(first, first + WIDTH):
+        first = max(0, arrivals.event[event - arrivals.base, KEY]) * width
+        for run in range(first, first + width):
             read += store.entry[max(0, store.runs[run, END] - 1), TS]
     for i in range(matching.ctl[DUE], last):
-        run = max(0, arrivals.event[due[i] - arrivals.base, KEY]) * WIDTH + 1
+        run = max(0, arrivals.event[due[i] - arrivals.base, KEY]) * width + 1
         read += store.entry[max(0, store.runs[run, END] - 1), TS]
     return read
 
@@ -233,11 +235,7 @@ def run(end, first, before, after, common, due, due_at, scan, matching, store, a
             ctl[FETCHED] = min(event + AHEAD, end)
             ctl[READ] = _fetch(event, ctl[FETCHED], due, due_at, matching, store, arrivals)
         if ctl[TAKEN] < event:
-            forget = before[i] - ctl[KEEP]
-            if ctl[EAGER] == 1:
-                held = before[i] if ctl[DECIDES] == 1 else after[i]
-                forget = min(held, common[i] - ctl[KEEP])
-            ctl[FORGET] = max(ctl[FORGET], forget)
+            ctl[FORGET] = forget_with(i, before, after, common, ctl[FORGET], ctl)
             if arrivals.event[place, KEY] != TICK:
                 ended = _take(event, before[i], common[i], scan, matching, store, arrivals, rows)
                 if ended != DONE:
@@ -267,13 +265,25 @@ def flush(at, due, scan, matching, store, arrivals, rows):
 
 
 @kernel
+def members(rows, arrivals, row, last, late):
+    """What `Results` have of these rows: the members' rows or NONE, the last one, whether late."""
+    for i in range(rows.ts.shape[0]):
+        left = rows.left[i]
+        right = rows.right[i]
+        row[0, i] = NONE if left == NONE else arrivals.row[left - arrivals.base]
+        row[1, i] = NONE if right == NONE else arrivals.row[right - arrivals.base]
+        last[i] = max(left, right)
+        late[i] = rows.late[i]
+
+
+@kernel
 def put_back(at, events, matching, store, arrivals):
     """Store `events` from position `at`, after a restart; return where room ran out, or the end."""
     for i in range(at, events.shape[0]):
         place = events[i] - arrivals.base
         s = arrivals.event[place, STREAM]
         t = arrivals.event[place, TS]
-        first = arrivals.event[place, KEY] * WIDTH
+        first = arrivals.event[place, KEY] * matching.ctl[WIDTH]
         if matching.kept[s] == 1 and not reserve_one(first + s, s, matching, store):
             return i
         if matching.waits[s] == 1 and not reserve_one(first + WAITING + s, s, matching, store):

@@ -36,10 +36,11 @@ SITE = 19  # of `where`, for partners of an event of stream 0; the next place ha
 N_ARRIVALS = 21
 FETCHED = 22  # arrivals before this one have been fetched into the cache
 READ = 23  # a sum that means nothing: it keeps the compiler from leaving fetches out
-CTL_LENGTH = 24
+GIVEN_TO = 24  # as-of: rows that are due later than this are not given out yet
+WIDTH = 25  # runs of a key
+CTL_LENGTH = 26
 
-# runs of a key: those of all events of both streams, then of those that have no partner yet
-WIDTH = 4
+# runs of a key: those of all events of both streams; then, if it matters, of those without partner
 WAITING = 2
 
 # columns of `Arrivals.marks`
@@ -60,6 +61,16 @@ INSERT = 0
 DELETE = 1
 UPDATE = 2
 READY = 3  # semi: the row of `left` can be given out when the join's clock is at `ts`
+
+
+@part
+def forget_with(i, before, after, common, forget, ctl):
+    """F with the i-th arrival of a step, if it was `forget` before it."""
+    behind = before[i] - ctl[KEEP]
+    if ctl[EAGER] == 1:
+        held = before[i] if ctl[DECIDES] == 1 else after[i]
+        behind = min(held, common[i] - ctl[KEEP])
+    return max(forget, behind)
 
 
 @part
@@ -185,7 +196,7 @@ def _semi(left, t, in_time, need, during, matching, arrivals, rows):
 def match_waiting(event, s, t, clock, common, scan, matching, store, arrivals, rows):
     """The arrival is a partner of events that may have none yet."""
     other = 1 - s
-    run = arrivals.event[event - arrivals.base, KEY] * WIDTH + WAITING + other
+    run = arrivals.event[event - arrivals.base, KEY] * matching.ctl[WIDTH] + WAITING + other
     low = max(t - matching.length[other], kept_from(other, matching))
     begin, end = between(run, low, t + matching.length[s], store)
     if begin == end:
@@ -237,8 +248,10 @@ def correct(event, t, common, scan, matching, store, arrivals, rows):
     """A right event may be a better as-of partner than the one in a row that was given out."""
     ctl = matching.ctl
     place = event - arrivals.base
-    run = arrivals.event[place, KEY] * WIDTH
+    run = arrivals.event[place, KEY] * matching.ctl[WIDTH]
     low = max(t - matching.length[0], kept_from(0, matching))
+    if low + matching.length[0] > ctl[GIVEN_TO]:  # as of most events in time
+        return
     high = t + matching.length[1]
     if scan is None and ctl[ASOF] == BACKWARD:
         high = min(high, next_time(run + 1, t, event, store, arrivals) - 1)

@@ -118,8 +118,10 @@ def place_behind(run, t, event, store):
     """
     low = store.runs[run, WINDOW]
     end = store.runs[run, END]
+    if low == end or not _is_behind(t, event, end - 1, store):  # nothing of it waits, most often
+        return end
     for _ in range(_NEAR):  # most windows are short, and what they begin with has been read
-        if low == end or _is_behind(t, event, low, store):
+        if _is_behind(t, event, low, store):
             return low
         low += 1
     n = end - low

@@ -7,14 +7,11 @@ it was lost with: its own time is later by less than a window.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from slackwater.kernels import accounting as kernels
 from slackwater.kernels.records import F64, I64
 
 PRODUCED, LOST, PREDICTED = range(3)
@@ -36,34 +33,19 @@ class Results:
         return self._first + max(0, self._n - self._keep)
 
     def produce(self, ts: I64, n: I64) -> int:
-        """So many results have these times, which ascend."""
-        if len(n) == 0:
-            return 0
-        high = int(ts[-1]) // self.every
-        low = max(int(ts[0]) // self.every, high - self._keep)
-        self._reach(low, high)
-        cuts = [bisect_left(ts, self.every * number) for number in range(low, high + 2)]
-        sums = [int(n[a:b].sum()) for a, b in pairwise(cuts)]
-        self._add(PRODUCED, low, sums)
-        return sum(sums) + int(n[: cuts[0]].sum())
+        """So many results have these times, which ascend; return how many there are."""
+        return self._add(PRODUCED, ts, n, int(ts[0]), int(ts[-1])) if len(n) else 0
 
     def lose(self, ts: I64, n: I64) -> int:
-        """So many results were lost with events of these times."""
-        if len(n) == 0:
-            return 0
-        numbers = ts // self.every
-        high = int(numbers.max())
-        low = max(int(numbers.min()), high - self._keep)
-        self._reach(low, high)
-        known = numbers >= low
-        self._add(LOST, low, np.bincount(numbers[known] - low, weights=n[known]))
-        return int(n.sum())
+        """So many results were lost with events of these times; return how many."""
+        return self._add(LOST, ts, n, int(ts.min()), int(ts.max())) if len(n) else 0
 
-    def _add(self, row: int, low: int, sums: Sequence[int] | NDArray[Any]) -> None:
-        """Add `sums` to the bins from `low` on, where there are any."""
-        missing = max(0, self._first - low)
-        at = low + missing - self._first
-        self._bins[row, at : at + max(0, len(sums) - missing)] += sums[missing:]
+    def _add(self, row: int, ts: I64, n: I64, earliest: int, latest: int) -> int:
+        high = latest // self.every
+        low = max(earliest // self.every, high - self._keep)
+        self._reach(low, high)
+        start = max(low, self._first)
+        return int(kernels.add_by_bin(ts, n, self.every, start, self._first, self._bins[row]))
 
     def predict(self, begin: int, end: int, loss: float) -> None:
         """From `begin` to `end` a share `loss` of the results should be lost."""

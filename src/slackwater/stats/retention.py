@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from slackwater.kernels.histogram import BUCKETS, buckets_of, upper_edges
-from slackwater.kernels.join import LOSS_UNKNOWN
+from slackwater.kernels import accounting as kernels
+from slackwater.kernels.histogram import BUCKETS, upper_edges
 from slackwater.kernels.records import F64, Late
 from slackwater.stats.buckets import dense, sparse
 
@@ -60,9 +60,7 @@ class Retention:
         self._produced += produced
         if len(late.by) == 0:
             return
-        buckets = buckets_of(late.by)
-        np.add.at(self._lost, buckets, late.lost)
-        np.add.at(self._unknown, buckets[(late.fate & LOSS_UNKNOWN) > 0], 1)
+        kernels.count_late(late, self._lost, self._unknown)
 
     def next_length(self, slack: int) -> int:
         """End an interval; return how long to keep events beyond their window."""
@@ -72,14 +70,14 @@ class Retention:
         self._true = keep * self._true + self._produced + lost
         self._events = keep * self._events + self._joined
         self._intervals = keep * self._intervals + length
-        self._loss *= keep
         # an event whose loss is unknown lost at least what was counted; as much as others make
-        self._loss += self._lost + self._unknown * (self._true / max(self._events, 1.0))
+        each = self._true / max(self._events, 1.0)
+        last = kernels.last_that_matters(
+            self._loss, keep, self._lost, self._unknown, each, self._tail, self._true
+        )
         self._lost[:] = self._unknown[:] = 0
         self._produced = self._joined = 0
-        beyond = np.cumsum(self._loss[::-1])[::-1]  # with an event in this bucket or later
-        needed = np.flatnonzero(beyond > self._tail * (self._true + float(beyond[0])))
-        covered = int(_HEADROOM * _EDGES[needed[-1]]) if len(needed) else 0
+        covered = int(_HEADROOM * _EDGES[last]) if last >= 0 else 0
         return min(max(slack, covered), int(_MOST / max(self.rate, 1e-9)))
 
     @property

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from slackwater.kernels.hashing import mix
+from slackwater.kernels import hashing as kernels
 from slackwater.kernels.records import I64
 
 U64 = NDArray[np.uint64]
@@ -30,6 +30,7 @@ Flags = NDArray[np.bool_]
 
 _BITS = 53  # of a hash, to compare
 _ROUNDS = 3
+_SHIFT = np.uint64(64 - _BITS)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,24 @@ class _Hashed:
         with np.errstate(over="ignore"):  # wrapping around is what hashes do
             for _ in range(_ROUNDS):
                 for value in values:
-                    mix(state, value)
-        chosen: Flags = state >> np.uint64(64 - _BITS) < self._below
+                    kernels.mix(state, value)
+        chosen: Flags = state >> _SHIFT < self._below
+        return chosen
+
+    def chooses_numbers(self, first: int, n: int) -> Flags:
+        """The same for `n` numbers in a row, without an array of them."""
+        chosen = np.empty(n, bool)
+        with np.errstate(over="ignore"):
+            kernels.below(np.uint64(first), _ROUNDS, self._seed, self._below, _SHIFT, chosen)
+        return chosen
+
+    def chooses_panes(self, keys: U64, ts: I64, lengths: I64, stream: I64, pane: int) -> Flags:
+        """Whether a key is chosen together with the pane of its time, or of the window's end."""
+        chosen = np.empty(len(ts), bool)
+        with np.errstate(over="ignore"):
+            kernels.either_below(
+                keys, ts, lengths, stream, pane, _ROUNDS, self._seed, self._below, _SHIFT, chosen
+            )
         return chosen
 
 
@@ -112,9 +129,8 @@ class ByEvent:
 
     def choose(self, events: Arriving) -> Flags:
         """Which of the next events are kept."""
-        turns = np.arange(self._turn, self._turn + len(events.ts), dtype=np.uint64)
-        self._turn += len(turns)
-        return self._hashed.chooses(turns)
+        first, self._turn = self._turn, self._turn + len(events.ts)
+        return self._hashed.chooses_numbers(first, len(events.ts))
 
     def may_look(self, chosen: Flags) -> Flags:
         """Which late events look for results in the sample: all of them."""
@@ -169,10 +185,8 @@ class ByCluster:
 
     def choose(self, events: Arriving) -> Flags:
         """Which of these events are kept."""
-        keys = self._keys(events)
-        first = events.ts // self._pane
-        last = (events.ts + self._lengths[events.stream]) // self._pane
-        return self._is_sampled(keys, first) | self._is_sampled(keys, last)
+        ts, stream = map(np.ascontiguousarray, (events.ts, events.stream))
+        return self._hashed.chooses_panes(self._keys(events), ts, self._lengths, stream, self._pane)
 
     def may_look(self, chosen: Flags) -> Flags:
         """Which late events look for results in the sample: those in a sampled cluster."""
