@@ -138,8 +138,7 @@ def test_the_curve_says_what_every_fixed_length_gives():
     query = query_of()
     curve = curve_of(query, FEW)
     assert curve.n_true == exact(query, FEW).table.num_rows
-    for wait in (0, 50, 63, 300):
-        wait = int(upper_edges()[buckets_of(np.array([wait]))[0]])  # there the curve is exact
+    for wait in upper_edges()[buckets_of(np.array([0, 50, 63, 300]))].tolist():  # it is exact there
         found = run(sw.Slack(wait), FEW).metrics.produced
         assert curve.recall(wait) * curve.n_true == pytest.approx(found, abs=2)
     assert curve.recall(0) < curve.recall(300) < curve.recall(10**6) == 1
