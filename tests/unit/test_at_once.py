@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 import slackwater as sw
+from slackwater.engine.at_once import AtOnceEngine
+from slackwater.engine.output import counts
 from slackwater.engine.replay import recorded
 from slackwater.engine.wait_curve import wait_curves
 from slackwater.jobs.advise_kinds import KindAdvisor, measurements, sentences
@@ -62,6 +64,26 @@ def test_counting_learns_the_same():
     assert counted.output.slacks == found.output.slacks
     assert counted.produced == found.produced
     assert counted.metrics.lost_estimated == found.metrics.lost_estimated
+
+
+@pytest.mark.parametrize("lengths", [(400, 400, 400), (30, 500, 200), (300, 0, 80, 150)])
+@pytest.mark.parametrize("keep", [0, 70, 10**6])
+def test_counting_finds_as_many_that_had_to_be_kept_as_long(lengths, keep):
+    """Once by products, once one by one."""
+    known = []
+    for select in ("*", "count"):
+        streams = [sw.Stream(n, "ts", w) for n, w in zip("abcd", lengths, strict=False)]
+        query = sw.join(*streams, on="k", emit="eager", select=select, goal=sw.Slack(keep))
+        tables = {s.name: table(n, 500, 200, 7) for n, s in enumerate(streams)}
+        batch, _ = recorded(query, tables, "at")
+        engine = AtOnceEngine(query, {name: t.schema for name, t in tables.items()})
+        engine.matcher.measures = True
+        engine.feed(batch)
+        produced = counts(engine.output.made, pa.schema([("ts", pa.int64()), ("n", pa.int64())]))
+        known.append((engine.matcher.record.keeps.tolist(), engine.metrics(), produced))
+    assert known[0][1].produced > 500
+    assert keep == 0 or sum(known[0][0]) > 50
+    assert known[0] == known[1]
 
 
 @pytest.mark.compiled

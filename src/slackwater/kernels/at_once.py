@@ -84,7 +84,7 @@ def _write(event, t, n, ctl, made):
 
 
 @part
-def _pass_forgotten(first, own, but, since, frame, plan, store, scratch):
+def _pass_ended(first, own, but, since, frame, plan, store, scratch):
     """Let `cursor` pass events whose windows end before `since`, but not in stream `but`."""
     for other in range(plan.width):
         if other not in (own, but):
@@ -124,7 +124,7 @@ def _count(event, s, t, first, frame, plan, store, scratch, made):
                     last = store.entry[at, TS]
         if owner == s:
             break
-        _pass_forgotten(first, s, owner, max(last, ctl[TIME]), frame, plan, store, scratch)
+        _pass_ended(first, s, owner, last, frame, plan, store, scratch)
         _write(event, last, _product(s, owner, scratch, plan.width), ctl, made)
         scratch.stop[owner] += 1
 
