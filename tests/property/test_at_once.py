@@ -26,12 +26,17 @@ from property.strategies import cases, tried
 from slackwater.engine.at_once import AtOnceEngine
 from slackwater.engine.match import MatchEngine
 from slackwater.engine.replay import recorded
+from slackwater.events.limits import Limits
 from slackwater.kernels.histogram import bucket_of
 
 SILENCE = st.sampled_from([None, None, 5, 40])
 KEEPS = st.sampled_from([0, 2, 9, LONG, LONG])
 CUTS = st.lists(st.integers(1, 12), min_size=1, max_size=8)
 GOAL = sw.Recall(0.9, over=40, every=4)
+LIMITS = st.sampled_from([
+    FEW_BUCKETS,
+    Limits(arrivals_at_once=5, results_at_once=1, code_cleanup=2, smallest_store=16),
+])  # fmt: skip
 
 
 @st.composite
@@ -69,10 +74,10 @@ def batch_of(case, keep, **options):
 
 @pytest.mark.differential
 @tried()
-@given(eager_cases(), KEEPS, SILENCE)
-def test_results_are_those_of_the_oracle(case, keep, idle_after):
+@given(eager_cases(), KEEPS, SILENCE, LIMITS)
+def test_results_are_those_of_the_oracle(case, keep, idle_after, limits):
     query, batch = batch_of(case, keep)
-    found = members(fed(query, batch, idle_after=idle_after)[0], case.m)
+    found = members(fed(query, batch, idle_after=idle_after, limits=limits)[0], case.m)
     assert sorted(found) == sorted(plain(played(case, keep, idle_after)))
 
 
@@ -102,10 +107,10 @@ def test_all_true_results_are_found_if_nothing_is_forgotten(case, slack):
 
 @pytest.mark.differential
 @tried()
-@given(eager_cases(), KEEPS, SILENCE)
-def test_counting_gives_the_numbers_of_results_by_time(case, keep, idle_after):
+@given(eager_cases(), KEEPS, SILENCE, LIMITS)
+def test_counting_gives_the_numbers_of_results_by_time(case, keep, idle_after, limits):
     query, batch = batch_of(case, keep, select="count")
-    table, *_, metrics = fed(query, batch, idle_after=idle_after)
+    table, *_, metrics = fed(query, batch, idle_after=idle_after, limits=limits)
     wanted = Counter(f.ts for f in played(case, keep, idle_after))
     assert dict(zip(*(table[name].to_pylist() for name in table.column_names), strict=True)) == (
         dict(wanted)

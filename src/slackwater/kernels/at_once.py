@@ -9,7 +9,7 @@ Where one key is all there is to a join, `count` multiplies numbers of events in
 from __future__ import annotations
 
 from slackwater.kernels.arrival import reserve_all, reserve_one, store_event
-from slackwater.kernels.frame import FIRST, N_MADE, NEXT, POSITION, TIME, WALKING, horizon
+from slackwater.kernels.frame import FIRST, N_MADE, NEXT, POSITION, TIME, horizon
 from slackwater.kernels.histogram import bucket_of
 from slackwater.kernels.jit import kernel, part
 from slackwater.kernels.partners import NEEDED
@@ -38,9 +38,8 @@ def run(end, forgets, scan, frame, plan, store, scratch, arrivals, results):
         s = arrivals.event[place, STREAM]
         ctl[TIME] = forgets[event - ctl[FIRST]]
         is_kept = arrivals.event[place, TS] >= horizon(s, frame, store, plan.width)
-        if ctl[WALKING] == 0 and is_kept:
-            if not reserve_all(event, s, frame, plan, store, arrivals):
-                return NO_ROOM
+        if is_kept and not reserve_all(event, s, frame, plan, store, arrivals):
+            return NO_ROOM
         ctl[POSITION] = event
         ended = walk(
             event, s, True, FULL, True, scan, frame, plan, store, scratch, arrivals, results, None,
