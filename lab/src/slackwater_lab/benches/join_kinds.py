@@ -14,6 +14,7 @@ import pyarrow as pa
 from slackwater.jobs.measurement import Measurement
 from slackwater.query.goals import Slack
 from slackwater.query.join import join
+from slackwater.query.join_options import Select
 from slackwater.query.stream import Stream
 from slackwater.testing.workloads import uniform_keys
 from slackwater_lab.benches.timed import CoreOptions, Timed
@@ -21,6 +22,10 @@ from slackwater_lab.benches.timed import CoreOptions, Timed
 _WITHIN = "2 s"  # windows, and the tolerance
 _WITHIN_MS = 2_000
 _K = Slack("1 s")
+_THREE_AT_ONCE: tuple[tuple[int, Select, str, float | None], ...] = (  # keys, and the promise
+    (2_000, "*", "three-way, pairs at once", 1.0),
+    (100, "count", "three-way, counted at once", None),
+)
 _FASTEST = 5_000_000  # rows/s that an as-of join must reach
 
 
@@ -50,10 +55,7 @@ def three_at_once(options: CoreOptions) -> Iterator[Measurement]:
     Counted, a late event has a number of results for each time at which they are; in order its
     partners are sorted before, and there is one number for each event.
     """
-    for keys, select, name, limit in (
-        (2_000, "*", "three-way, pairs at once", 1.0),
-        (100, "count", "three-way, counted at once", None),
-    ):
+    for keys, select, name, limit in _THREE_AT_ONCE:
         tables = {
             stream: uniform_keys(
                 options.size(200_000), seed=3 * options.seed + i, rate_per_s=1_000, keys=keys
