@@ -1,4 +1,4 @@
-"""Results of any number of streams at once, found when events arrive; behind `process`.
+"""Results of any number of streams at once, found one by one or counted when events arrive.
 
 It takes arrivals with the clocks around them. Results come in bounded pieces.
 """
