@@ -26,18 +26,20 @@ KINDS = {
 }
 
 
-def tables(rows=2_000):
-    """Ten seconds of two streams, a third of it up to some 2 s late."""
-    return {n: uniform_keys(rows, i, rate_per_s=200, keys=20) for i, n in enumerate("ab", 1)}
+def tables(rows=2_000, names="ab"):
+    """Ten seconds of streams, a third of it up to some 2 s late."""
+    return {n: uniform_keys(rows, i, rate_per_s=200, keys=20) for i, n in enumerate(names, 1)}
 
 
-def write_job(folder, kind="join", asked=None, sink='format = "parquet"\npath = "out"', more=""):
+def write_job(
+    folder, kind="join", asked=None, sink='format = "parquet"\npath = "out"', more="", names=None
+):
     """A job of this kind over the streams, whose files are in `folder`."""
-    names = "a" if kind == "window" else "ab"
+    names = names or ("a" if kind == "window" else "ab")
     window = 'window = "1 second"' if kind == "join" else ""
     for name in names:
         (folder / name).mkdir(exist_ok=True)
-        pq.write_table(tables()[name], folder / name / "0.parquet")
+        pq.write_table(tables(names=names)[name], folder / name / "0.parquet")
     parts = [
         f'[job]\ncheckpoint = "state"\nat_end = "flush"\narrival = "arrival"\n{more}',
         KINDS[kind] if asked is None else asked,

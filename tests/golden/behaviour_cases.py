@@ -427,6 +427,35 @@ KINDS = {
         n=120,
         sizes=FEW,
     ),
+    "three at once": Case(joined(3, emit="eager"), seed=70, report=True),
+    "three at once, counted": Case(joined(3, emit="eager", select="count"), seed=71),
+    "three at once, recall": Case(
+        joined(3, emit="eager", goal=sw.Recall(0.8, **RIGHT)), seed=72, each=other_target
+    ),
+    "three at once, counted, recall": Case(
+        joined(3, emit="eager", select="count", goal=sw.Recall(0.8, **RIGHT)), seed=72
+    ),
+    "four at once, chain": Case(
+        joined(4, on=["a.k = b.k", "b.x = c.k", "c.y = d.x"], emit="eager", retention=30),
+        seed=73,
+        delays=FAR,
+        keys=9,
+    ),
+    "three at once, condition": Case(
+        joined(3, on=None, where="a.x + b.y = c.x", emit="eager"), n=60, seed=74
+    ),
+    "three at once, commands": Case(joined(3, emit="eager"), seed=75, each=commands),
+    "three at once, idle": Case(
+        joined(3, emit="eager"), seed=76, gap=(1, 300, 700), options={"idle_after": 60}
+    ),
+    "three at once, ids": Case(joined(3, emit="eager", result_id=True), seed=77, n=60),
+    "three at once, keys come and go": Case(
+        joined(3, emit="eager", goal=sw.Recall(0.8, **RIGHT)),
+        seed=78,
+        columns=passing_text,
+        n=120,
+        sizes=FEW,
+    ),
     "asof, keys come and go": keyed(
         kind("asof", ids="x"), seed=70, columns=passing, n=120, sizes=FEW
     ),
@@ -705,6 +734,7 @@ SHARDS = {
         2, kind("left", goal=sw.Recall(0.8, unmatched=0.9, **RIGHT), late="count")
     ),
     "shards, full, eager": (2, kind("full", "eager", goal=sw.Recall(0.8, **RIGHT), late="count")),
+    "shards, three at once": (3, joined(3, emit="eager", goal=sw.Recall(0.8, **RIGHT))),
     "shards, asof": (3, kind("asof", goal=sw.Recall(0.8, **RIGHT), late="count")),
     "shards, left, slack": (2, kind("left", late="count")),
 }  # fmt: skip
@@ -756,6 +786,9 @@ OTHERS = {
         for emit in ("ordered", "eager")
         if (how, emit) != ("inner", "ordered")
     },
+    "waits, three at once": partial(
+        waits, Case(joined(3, emit="eager", goal=sw.Slack(0)), n=60, seed=62), 150, 50
+    ),
     "waits, asof, nearest": partial(
         waits, keyed(kind("asof", direction="nearest"), seed=61, n=60), 150, 50
     ),

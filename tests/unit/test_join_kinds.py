@@ -18,7 +18,7 @@ SCHEMA = pa.schema([pa.field("ts", pa.int64(), nullable=False), pa.field("k", pa
         ({"how": "anti", "select": "count"}, "needs select of columns, got select='count'"),
         ({"how": "left", "pipeline": "icde16"}, "needs pipeline='clocked', got pipeline='icde16'"),
         ({"how": "left", "late": "drop", "goal": sw.Slack(1)}, "needs late='count' or 'emit'"),
-        ({"emit": "eager", "shed": "adaptive"}, "would make another one look as if it had no"),
+        ({"how": "left", "shed": "adaptive"}, "would make another one look as if it had no"),
         ({"emit": "eager", "late": "emit"}, "late='emit' has nothing to correct"),
         ({"emit": "eager", "goal": sw.Latency("1 s")}, "the goal with emit='eager' must be one of"),
         ({"how": "semi", "goal": sw.NoSlack(synchronize=False)}, "needs the common clock"),
@@ -46,9 +46,36 @@ def test_three_streams_are_joined_in_two_steps():
         sw.join(A, B, C, on="k", how="left")
 
 
-def test_eager_joins_of_three_streams_are_refused_so_far():
-    with pytest.raises(sw.QueryError, match="joins two streams so far, got 3"):
-        sw.join(A, B, C, on="k", emit="eager")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slide": 3}, "emit='eager' needs no slide, got slide=3; emit='ordered' takes it"),
+        ({"pipeline": "icde16"}, "needs pipeline='clocked', got .*; emit='ordered' takes it"),
+        ({"late": "drop", "goal": sw.Slack(1)}, "needs late='count', got late='drop'"),
+        ({"late": "emit"}, "late='emit' has nothing to correct"),
+        ({"shed": "adaptive"}, "needs shed='off', got 'adaptive'; emit='ordered' takes it"),
+        ({"goal": sw.NoSlack(synchronize=False)}, "needs the common clock of all streams"),
+        ({"goal": sw.Latency("1 s")}, "the goal with emit='eager' must be one of Slack, MaxSlack"),
+    ],
+)
+def test_refusals_of_eager_joins_of_three_streams(options, message):
+    with pytest.raises(sw.QueryError, match=message):
+        sw.join(A, B, C, on="k", emit="eager", **options)
+
+
+def test_eager_joins_need_time_windows():
+    counted = sw.Stream("c", "ts", sw.Tuples(3))
+    with pytest.raises(sw.QueryError, match="got a tuple-count window; emit='ordered' takes it"):
+        sw.join(A, B, counted, on="k", emit="eager")
+
+
+def test_eager_joins_need_an_interval_with_0_in_it():
+    with pytest.raises(sw.QueryError, match=r"with 0 in it, got .*\(1, 5\); emit='ordered' takes"):
+        sw.join(*PLAIN, on="k", emit="eager", between=(1, 5))
+
+
+def test_an_eager_join_of_three_streams_has_its_own_goal():
+    assert sw.join(A, B, C, on="k", emit="eager").goal == sw.Recall(0.999)
 
 
 def test_a_report_on_a_kind_without_pairs_says_so():

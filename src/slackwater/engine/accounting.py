@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from slackwater.events.log import Log
+from slackwater.joins.at_once import JoinAtOnce
 from slackwater.joins.matcher import Matcher
 from slackwater.kernels import accounting as kernels
 from slackwater.kernels.records import BEFORE, I64, ClockSeries, Late, Made
@@ -73,7 +74,7 @@ def count_arrivals(
     total: Counters,
     first: int,
     series: ClockSeries,
-    matcher: Matcher,
+    matcher: Matcher | JoinAtOnce,
     log: Log,
     ordered: bool,
     window_units: int,
@@ -128,12 +129,12 @@ def with_matches(metrics: Metrics, matcher: Matcher) -> Metrics:
 
 
 def with_pairs_lost(
-    metrics: Metrics, total: Counters, matcher: Matcher, window_units: int
+    metrics: Metrics, total: Counters, matcher: Matcher | JoinAtOnce, window_units: int
 ) -> Metrics:
-    """`metrics` with an estimate of the pairs that were lost since events had been forgotten.
+    """`metrics` with an estimate of the results that were lost since events had been forgotten.
 
-    A late event is taken to have as many partners as others of its stream have, evenly spread over
-    the `window_units` in which they may lie. The error is that of pairs that come at random.
+    A late event is taken to have as many results as others of its stream have; `total.forgotten`
+    says how many of its `window_units` it missed. The error is that of results that come at random.
     """
     pairs, estimate = matcher.counters["pairs"], 0.0
     for s, forgotten in enumerate(total.forgotten):

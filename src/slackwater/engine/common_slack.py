@@ -34,8 +34,8 @@ from slackwater.query.goals import Latency, NoSlack, Recall, Slack
 from slackwater.stats.arriving import NO_COUNTS, ArrivingDelays
 
 if TYPE_CHECKING:
+    from slackwater.engine.arrivals import ArrivalEngine
     from slackwater.engine.join import JoinEngine
-    from slackwater.engine.match import MatchEngine
 
 _NONE = np.empty(0, np.int64)
 _LEAST = 0.1  # of the allowed loss: so many arrivals beyond K are always borne
@@ -68,7 +68,7 @@ class CommonSlack:
     """
 
     def __init__(
-        self, engine: JoinEngine | MatchEngine, shards: int, idle_after: int | None
+        self, engine: JoinEngine | ArrivalEngine, shards: int, idle_after: int | None
     ) -> None:
         self._engine = engine
         self._shards = shards

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from slackwater.controllers.controller import Controller
 from slackwater.engine.aggregate import AggregateEngine
+from slackwater.engine.arrivals import ArrivalEngine
+from slackwater.engine.at_once import AtOnceEngine
 from slackwater.engine.base import AnyEngine
 from slackwater.engine.join import JoinEngine
 from slackwater.engine.match import MatchEngine
@@ -42,8 +44,10 @@ def join_engine(
     idle_after: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
     sharing: int = 1,
-) -> JoinEngine | MatchEngine:
+) -> JoinEngine | ArrivalEngine:
     """A new engine for a join; options as in `engine_for`."""
+    if query.emit == "eager" and (len(query.streams) > 2 or query.select == "count"):
+        return AtOnceEngine(query, schemas, idle_after, sharing, limits)
     if query.is_matched:
         return MatchEngine(query, schemas, idle_after, sharing, limits)
     return JoinEngine(query, schemas, controller, common_clock, idle_after, sharing, limits)

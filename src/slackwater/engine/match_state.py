@@ -1,4 +1,4 @@
-"""The state of `MatchEngine` for snapshots; the marks of events are an attachment."""
+"""The state of joins from arrivals for snapshots; the marks of events are an attachment."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from slackwater.disorder.stage import ReorderState
 from slackwater.engine.base import DEAD
 from slackwater.engine.snapshot_format import packed_table, unpacked_table
 from slackwater.events.log import Log
-from slackwater.joins.matcher import Matcher, MatcherState
+from slackwater.joins.matcher import Matcher
 from slackwater.kernels import partners as kernels
 from slackwater.kernels.asof import RANK
 from slackwater.kernels.records import I64, NONE, U8
 from slackwater.query.goals import goal_from_dict
 
 if TYPE_CHECKING:
-    from slackwater.engine.match import MatchEngine
+    from slackwater.engine.arrivals import ArrivalEngine
 
 _KEPT = 0  # a location
 _SAVED = {"state": kernels.STATE, "value": kernels.VALUE, "rank": RANK}
 
 
-def event_locations(engine: MatchEngine) -> U8:
+def event_locations(engine: ArrivalEngine) -> U8:
     """Kept, or not needed any more."""
     return np.where(engine.matcher.is_kept(), _KEPT, DEAD).astype(np.uint8)
 
@@ -62,7 +62,16 @@ def restore_marks(log: Log, kept: I64, saved: bytes) -> I64:
     return undecided
 
 
-def plain_state(engine: MatchEngine) -> dict[str, Any]:
+def ready_rows(log: Log, kept: I64, clock: int) -> tuple[I64, I64]:
+    """The events of a semi join whose rows wait for the join's clock, and their times."""
+    marks = log.marks[kept - log.base]
+    times = marks[:, kernels.VALUE]
+    is_ready = (marks[:, kernels.STATE] & kernels.MATCHED > 0) & (times > clock)
+    is_ready &= log.stream[kept - log.base] == 0
+    return kept[is_ready], times[is_ready]
+
+
+def plain_state(engine: ArrivalEngine) -> dict[str, Any]:
     """The state without the events."""
     return {
         "reorder": engine.reorder.state().without_events(),
@@ -73,7 +82,7 @@ def plain_state(engine: MatchEngine) -> dict[str, Any]:
     }
 
 
-def resume(engine: MatchEngine, header: dict[str, Any], at: dict[int, I64]) -> None:
+def resume(engine: ArrivalEngine, header: dict[str, Any], at: dict[int, I64]) -> None:
     """Continue from the header of a snapshot; the goal may be another one."""
     none = np.empty(0, np.int64)
     slack = engine.reorder.slack
@@ -89,8 +98,7 @@ def resume(engine: MatchEngine, header: dict[str, Any], at: dict[int, I64]) -> N
     elif not same_goal and engine.statistics is None:
         engine.reorder.set_slack(slack)  # a goal that learns finds its own way from the old one
     kept = at.get(_KEPT, none)
-    undecided = restore_marks(engine.log, kept, header["attachments"][0])
-    engine.matcher.resume(MatcherState(**header["matcher"]), kept, undecided)
+    engine.put_back(header, kept)
     for waits, saved in zip((engine.waits, engine.keeper), header["waits"], strict=True):
         if waits is not None and saved is not None:
             waits.resume(saved, same_goal and not (begins_to_share and waits is engine.waits))
@@ -98,11 +106,3 @@ def resume(engine: MatchEngine, header: dict[str, Any], at: dict[int, I64]) -> N
         engine.corrections.resume(header["corrections"])
     if engine.common_slack is not None and header["common_slack"] is not None:
         engine.common_slack.resume(header["common_slack"], same_goal)
-    if engine.query.how == "semi" and engine.query.emit == "ordered":
-        marks = engine.log.marks[kept - engine.log.base]
-        clock = engine.reorder.sync_time
-        is_ready = (marks[:, kernels.STATE] & kernels.MATCHED > 0) & (
-            marks[:, kernels.VALUE] > clock
-        )
-        is_ready &= engine.log.stream[kept - engine.log.base] == 0
-        engine.ready.put_back(kept[is_ready], marks[is_ready, kernels.VALUE])

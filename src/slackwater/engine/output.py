@@ -173,8 +173,11 @@ def counts(made: Sequence[Production], schema: pa.Schema) -> pa.Table:
     """Number of results by result time, ascending."""
     times = np.concatenate([part.ts for part in made]) if made else np.empty(0, np.int64)
     n = np.concatenate([part.n for part in made]) if made else np.empty(0, np.int64)
+    if (times[1:] < times[:-1]).any():  # results at once are in no order
+        order = np.argsort(times, kind="stable")
+        times, n = times[order], n[order]
     is_first = np.ones(len(times), bool)
-    is_first[1:] = times[1:] != times[:-1]  # times ascend: what is equal is side by side
+    is_first[1:] = times[1:] != times[:-1]  # what is equal is side by side
     first = np.flatnonzero(is_first)
     totals = np.add.reduceat(n, first) if len(n) else n
     time = pa.array(times[first]).cast(schema.field(0).type)

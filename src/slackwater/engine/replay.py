@@ -194,7 +194,10 @@ class Run:
 
     @cached_property
     def results(self) -> pa.Table:
-        """The results, in result-time order but for late ones; the counts with select="count"."""
+        """The results, in result-time order but for late ones; the counts with select="count".
+
+        With emit="eager" results are in the order of arrivals.
+        """
         return self.output.table
 
     @cached_property

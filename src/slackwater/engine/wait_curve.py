@@ -4,7 +4,8 @@ DESIGN 14 has the one number of each row that says from which wait on it is righ
 order that is `lateness_curve`. Here a pass that gives pairs out at once, without slack, finds all
 pairs in the order in which their last members arrive, and from them the others: the pair that shows
 first that an event has a partner; the earliest pair of an event of a semi join. As-of rows come
-from a pass that corrects them. All events are kept as long as any is late.
+from a pass that corrects them, results of more than two streams from one of their own. All events
+are kept as long as any is late.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from slackwater.engine.at_once import AtOnceEngine
 from slackwater.engine.lateness_curve import (
     Arrivals,
     LatenessCurve,
@@ -60,16 +62,20 @@ def wait_curves(query: JoinQuery, batch: Batch, over: int, every: int) -> WaitCu
     Parameters
     ----------
     query
-        The join, of two streams; its goal is not used.
+        The join; its goal is not used.
     batch
         The recording, as `engine.replay.recorded` returns it.
     over, every
         The period over which shares are measured, and the time between two measurements, in units.
     """
-    arrivals = Arrivals.of(batch, 2)
+    arrivals = Arrivals.of(batch, len(query.streams))
+    curve = _Maker(arrivals, over, every)
+    if len(query.streams) > 2:
+        results = _ResultsPass(query, batch, arrivals.behind)
+        results.run(batch)
+        return WaitCurves(curve.of_pairs(results.ts, results.late), None, None, ())
     found = _Pass(query, batch, arrivals.behind)
     found.run(batch)
-    curve = _Maker(arrivals, over, every)
     kept = alone = partner = None
     if query.how == "asof":
         rows = found.asof_rows(query.emit == "ordered")
@@ -162,9 +168,7 @@ class _Pass(MatchEngine):
         np.minimum.at(self.semi_wait, rows[0], common - ts + (own < ts))
         np.minimum.at(self.semi_kept, rows[0], kept)
         self.ts.append(_counts(ts))
-        is_late = kept > 0
-        late, n = _counts(ts[is_late] * BUCKETS + buckets_of(kept[is_late]))
-        self.late.append((late // BUCKETS, late % BUCKETS, n))
+        self.late.append(_late_counts(ts, kept))
 
     def _take_asof(self, rows: MatchedRows) -> None:
         """As-of rows and their corrections: of several of one left event the last one counts."""
@@ -198,6 +202,38 @@ class _Pass(MatchEngine):
         ]
         rows = Rows(*map(np.concatenate, zip(*parts, strict=True)))
         return rows.some(rows.wait == NEVER), rows.some((rows.wait > 0) & (rows.wait < NEVER))
+
+
+class _ResultsPass(AtOnceEngine):
+    """Collects how long the members of results must be kept, of any number of streams."""
+
+    def __init__(self, query: JoinQuery, batch: Batch, behind: int) -> None:
+        counted = replace(query, goal=Slack(0), retention=behind, select="*", result_id=False)
+        schemas = dict(zip(query.names, (table.schema for table in batch.tables), strict=True))
+        super().__init__(counted, schemas)
+        self.ts: list[tuple[I64, I64]] = []  # of results, and how many each time has
+        self.late: list[tuple[I64, I64, I64]] = []  # time, bucket of the wait, number
+
+    def run(self, batch: Batch) -> None:
+        """Take in all arrivals."""
+        for _ in self.feed_in_pieces(batch):
+            pass
+
+    def _find(
+        self, begin: int, end: int, series: ClockSeries, tops: I64, piece: int | None
+    ) -> Iterator[Output]:
+        for found in self.matcher.results(begin, end, series):
+            needed = self.matcher.needed(found, series.common[found.position - begin])
+            self.ts.append(_counts(found.ts))
+            self.late.append(_late_counts(found.ts, needed))
+        return iter(())
+
+
+def _late_counts(ts: I64, wait: I64) -> tuple[I64, I64, I64]:
+    """How many results of which times need which waits, by bucket."""
+    is_late = wait > 0
+    late, n = _counts(ts[is_late] * BUCKETS + buckets_of(wait[is_late]))
+    return late // BUCKETS, late % BUCKETS, n
 
 
 def _counts(values: I64) -> tuple[I64, I64]:

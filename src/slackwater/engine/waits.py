@@ -7,6 +7,7 @@ from typing import Any
 
 from slackwater.controllers.controller import Controller, Interval
 from slackwater.controllers.factory import controller_for
+from slackwater.joins.at_once import JoinAtOnce
 from slackwater.joins.matcher import Matcher
 from slackwater.query.goals import Recall
 from slackwater.query.join import JoinQuery
@@ -19,7 +20,9 @@ from slackwater.stats.needed import NeededWaits
 class Waits:
     """A controller, and the statistics of `matcher` that it goes by."""
 
-    def __init__(self, controller: Controller, matcher: Matcher, what: str, right: float) -> None:
+    def __init__(
+        self, controller: Controller, matcher: Matcher | JoinAtOnce, what: str, right: float
+    ) -> None:
         self.controller = controller
         self._needed = NeededWaits(matcher.record, what, right)
 
@@ -42,7 +45,7 @@ class Waits:
             self.controller.resume(state["controller"])
 
 
-def row_waits(query: JoinQuery, matcher: Matcher) -> Waits | None:
+def row_waits(query: JoinQuery, matcher: Matcher | JoinAtOnce) -> Waits | None:
     """Who chooses K by what rows need: those without partner, as-of and semi rows.
 
     In eager emission of pairs without other rows, K is how long events are kept.
@@ -58,7 +61,7 @@ def row_waits(query: JoinQuery, matcher: Matcher) -> Waits | None:
     return Waits(_controller(query, right), matcher, what, right)
 
 
-def correction_reach(query: JoinQuery, matcher: Matcher) -> CorrectionReach | None:
+def correction_reach(query: JoinQuery, matcher: Matcher | JoinAtOnce) -> CorrectionReach | None:
     """Who chooses how long events are kept so that wrong rows are found out, if a goal asks."""
     goal = query.goal
     if not isinstance(goal, Recall) or query.retained is not None:
@@ -74,7 +77,7 @@ def correction_reach(query: JoinQuery, matcher: Matcher) -> CorrectionReach | No
     return CorrectionReach(matcher.record, 1.0 - right, every, over, shares)
 
 
-def keep_waits(query: JoinQuery, matcher: Matcher) -> Waits | None:
+def keep_waits(query: JoinQuery, matcher: Matcher | JoinAtOnce) -> Waits | None:
     """Who chooses how long events are kept, where K is something else."""
     has_pairs = query.emit == "eager" and query.how in WITH_PAIRS and any(query.preserved)
     if not has_pairs or not isinstance(query.goal, Recall):

@@ -92,7 +92,11 @@ def _kinds() -> list[JoinQuery]:
     plain = Stream("a", "ts"), Stream("b", "ts")
     options: list[dict[str, Any]] = [{"emit": "eager"}, {"how": "full", "goal": Slack(1)}]
     kinds = [join(a, b, **c, **o) for c in _CONDITIONS for o in options]
-    return [*kinds, join(*plain, on="k", how="asof", tolerance=5, goal=Slack(1))]
+    third = Stream("c", "ts", 5)
+    at_once = [join(a, b, third, **c, emit="eager") for c in _CONDITIONS]
+    counted = join(a, b, third, on="k", emit="eager", select="count")
+    asof = join(*plain, on="k", how="asof", tolerance=5, goal=Slack(1))
+    return [*kinds, *at_once, counted, asof]
 
 
 def _join_all(queries: Sequence[JoinQuery]) -> None:

@@ -136,7 +136,8 @@ class KindAdvisor:
         elif query.how in WITH_PAIRS:
             kept = curves.kept if curves.kept is not None else self._ordered_pairs()
             wait = "kept" if query.emit == "eager" else "wait"
-            found["pairs"] = Part("pairs", "found", wait, kept)
+            name = "pairs" if len(query.streams) == 2 else "results"
+            found["pairs"] = Part(name, "found", wait, kept)
         if any(query.preserved) and query.how != "asof" and curves.alone is not None:
             found["alone"] = Part("rows without partner", "right", "wait", curves.alone)
         if not any(part.curve.n_true for part in found.values()):
@@ -223,8 +224,8 @@ class KindAdvisor:
     def _result(
         self, part: str, goal: Goal, ts: I64, members: list[I64], average: float
     ) -> GoalResult:
-        curve, (left, right) = self.parts[part].curve, members
-        has_pair = (left != NONE) & (right != NONE)
+        curve, (left, right) = self.parts[part].curve, members[:2]
+        has_pair = np.all([of_stream != NONE for of_stream in members], axis=0)
         true_ts, true_n = curve.true
         if part == "alone":
             given = ~has_pair

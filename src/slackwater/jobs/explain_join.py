@@ -59,7 +59,7 @@ class JoinText:
     def _tests(self) -> list[str]:
         query = self.query
         if not query.has_condition:
-            counts = query.select == "count"
+            counts = query.select == "count" and (query.emit == "ordered" or len(query.keys) == 1)
             return ["No further condition: results are counted, not visited."] if counts else []
         if query.where is None:
             return []
@@ -162,6 +162,8 @@ class JoinText:
             return ["While a stream is silent, nothing is decided: idle_after is not set."]
         if idle_after is None and not self.query.is_matched:
             return ["The join waits for a silent stream without limit (idle_after is not set)."]
+        if idle_after is None and self.query.emit == "eager":
+            return ["While a stream is silent, nothing is forgotten: idle_after is not set."]
         if idle_after is None:
             return []
         return [f"The join stops waiting for a stream after {idle_after} of silence, in the time "

@@ -23,6 +23,13 @@ def name_of(query: JoinQuery) -> str:
     return f"An {name}" if name[0] == "a" else f"A {name}"
 
 
+def _row_of(query: JoinQuery) -> str:
+    """Name a row whose members are there."""
+    if query.how == "semi":
+        return "row"
+    return "pair" if len(query.names) == 2 else "result"
+
+
 def when_rows_come(query: JoinQuery) -> list[str]:
     """Say which rows there are, and when each of them is given out."""
     if is_plain(query):
@@ -30,12 +37,13 @@ def when_rows_come(query: JoinQuery) -> list[str]:
     eager, left = query.emit == "eager", query.names[0]
     sentences = []
     if query.how in WITH_PAIRS:
+        last = "second" if len(query.names) == 2 else "last"
         when = (
-            "with its second event, in no order of time"
+            f"with its {last} event, in no order of time"
             if eager
             else "in the order of times, when the join's clock, K behind, is there"
         )
-        sentences.append(f"A pair comes {when}.")
+        sentences.append(f"A {_row_of(query)} comes {when}.")
     clock = "the slowest stream is K" if eager else "the join's clock, K behind, is"
     if query.how == "asof":
         return [
@@ -46,6 +54,8 @@ def when_rows_come(query: JoinQuery) -> list[str]:
     if query.how == "semi":
         when = "with its first partner" if eager else "at the time of its first pair, K behind"
         return [f"Each event of {left} that has a partner has one row, which comes {when}."]
+    if not any(query.preserved):
+        return sentences
     kept = " or ".join(n for n, keeps in zip(query.names, query.preserved, strict=True) if keeps)
     return [
         *sentences,
@@ -69,7 +79,7 @@ def what_the_goal_sets(query: JoinQuery) -> list[str]:
     if query.how == "asof":
         sentences.append(f"At least {goal.target:.6g} of the rows are right at once, {over}.")
     elif query.how != "anti":
-        of = "rows" if query.how == "semi" else "pairs"
+        of = f"{_row_of(query)}s"
         how = "found" if query.emit == "eager" else "in time"
         cost = "how long events are kept" if query.emit == "eager" else "K"
         sentences.append(
@@ -92,9 +102,10 @@ def _what_can_go_wrong(query: JoinQuery) -> list[str]:
     sentences = []
     if query.how in WITH_PAIRS or query.how == "semi":
         lost = "is lost if its first event is forgotten when the second one comes"
+        if len(query.names) > 2:
+            lost = "is lost if one of its events is forgotten when the last one comes"
         late = "is late, or lost, if an event comes more than K late"
-        of = "A row" if query.how == "semi" else "A pair"
-        sentences.append(f"{of} {lost if query.emit == 'eager' else late}.")
+        sentences.append(f"A {_row_of(query)} {lost if query.emit == 'eager' else late}.")
     if any(query.preserved) and query.how != "asof":
         sentences.append("A row without partner is wrong if the partner comes after it.")
     if query.how == "asof":

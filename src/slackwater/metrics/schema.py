@@ -141,8 +141,8 @@ METRICS = (
            "to count (`retention`)."),
     Metric("lost_estimated", "query", "sum", "results", "results_lost_estimated",
            "Results lost with those events beyond what `lost` counts, estimated from a sample of "
-           "the events that is kept longer; right on average. Of pairs at once: as if late events "
-           "had as many partners as others."),
+           "the events that is kept longer; right on average. Of results at once: as if late "
+           "events had as many partners as others."),
     Metric("lost_estimated_error", "query", "norm", "results", "results_lost_estimated_error",
            "Two standard errors of `lost_estimated`. While the sample has found nothing, 3 divided "
            "by the share of it: with 95 % confidence, that much was not found."),

@@ -356,9 +356,9 @@ def join(
         ``how="asof"``: the partner is not later (``"backward"``), not earlier (``"forward"``) or
         either (``"nearest"``; at equal distance the earlier one).
     emit
-        ``"ordered"``: results in the order of their times, behind the slack K; ``"eager"``: a pair
-        as soon as its last member arrives, without an order. Then the goal sets how long events are
-        kept, and how long a row without a partner waits.
+        ``"ordered"``: results in the order of their times, behind the slack K; ``"eager"``: a
+        result as soon as its last member arrives, without an order. Then the goal sets how long
+        events are kept, and how long a row without a partner waits.
     result_id
         Whether results have a column `result_id`: 128 bits made of the kind of row and of what
         identifies its members (`Stream.id`, else all columns).

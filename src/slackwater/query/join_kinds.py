@@ -23,6 +23,8 @@ WITH_PAIRS: tuple[How, ...] = ("inner", "left", "right", "full")
 ONE_SIDED: tuple[How, ...] = ("semi", "anti")  # their rows have the columns of the first stream
 
 _GOALS = (Slack, MaxSlack, NoSlack, Recall)
+_ORDERED = "; emit='ordered' takes it"
+_FALSE_ROWS = ": a row that is left out would make another one look as if it had no partner"
 
 
 def check_kind(query: JoinQuery) -> None:
@@ -38,23 +40,21 @@ def check_kind(query: JoinQuery) -> None:
     _check_streams(query, option)
     _check_goal(query, option)
     _check_unmatched(query)
+    is_inner = query.how == "inner"
+    emit = "" if is_inner else " or 'emit'"
+    why = "" if is_inner else _FALSE_ROWS
     refused = [
         (query.between is not None, "an interval with 0 in it", f"between={query.between!r}"),
         (query.slide is not None, "no slide", f"slide={query.slide!r}"),
         (query.pipeline != "clocked", "pipeline='clocked'", f"pipeline={query.pipeline!r}"),
-        (query.select == "count", "select of columns", "select='count'"),
-        (query.late == "drop", "late='count' or 'emit'", "late='drop'"),
+        (query.select == "count" and not is_inner, "select of columns", "select='count'"),
+        (query.late == "drop", f"late='count'{emit}", "late='drop'"),
+        (query.shed != "off", "shed='off'", f"{query.shed!r}{why}"),
     ]
     for is_wrong, wanted, got in refused:
         if is_wrong:
-            msg = f"{option} needs {wanted}, got {got}"
+            msg = f"{option} needs {wanted}, got {got}{_ORDERED if is_inner else ''}"
             raise QueryError(msg)
-    if query.shed != "off":
-        msg = (
-            f"{option} needs shed='off', got {query.shed!r}: a row that is left out would make "
-            "another one look as if it had no partner"
-        )
-        raise QueryError(msg)
     if query.emit == "eager" and query.late == "emit" and query.how in ("inner", "semi"):
         msg = (
             f"late='emit' has nothing to correct with how={query.how!r} and emit='eager': "
@@ -104,11 +104,9 @@ def _check_streams(query: JoinQuery, option: str) -> None:
             f"Stream({c!r}, ...), {option})"
         )
         raise QueryError(msg)
-    if len(query.streams) != 2:
-        msg = f"{option} joins two streams so far, got {len(query.streams)}"
-        raise QueryError(msg)
     if query.has_tuple_windows:
-        msg = f"{option} needs time windows on all streams, got a tuple-count window"
+        hint = _ORDERED if query.how == "inner" else ""
+        msg = f"{option} needs time windows on all streams, got a tuple-count window{hint}"
         raise QueryError(msg)
 
 

@@ -32,7 +32,7 @@ from slackwater.shedding import harvest_search as harvest
 from slackwater.testing.workloads import soccer, uniform_keys
 from slackwater_lab.benches import windows as window_bench
 from slackwater_lab.benches.aggregates import Aggregates
-from slackwater_lab.benches.join_kinds import asof, eager
+from slackwater_lab.benches.join_kinds import asof, eager, three_at_once
 from slackwater_lab.benches.metrics_lines import MetricsLines
 from slackwater_lab.benches.timed import CoreOptions, Timed
 from slackwater_lab.papers.harvest import random_case, seconds_of
@@ -305,6 +305,7 @@ CASES = (
     ),
     CoreBenchmark("three-way join, counting", _three_way),
     CoreBenchmark("pairs at once", eager),
+    CoreBenchmark("three streams at once", three_at_once),
     CoreBenchmark("an as-of join", asof),
     CoreBenchmark("D×3 of ICDE16", _dx3),
     CoreBenchmark("a condition on each pair", _condition),
