@@ -291,10 +291,12 @@ class WindowJoin:
         """More space for runs: forget what can be forgotten, then have twice what is needed.
 
         Compact runs take at most four times their entries (a single one gets a block of four), and
-        the longest may want to double at once: eight times is enough for both.
+        the longest may want to double at once: eight times is enough for both. The next event is
+        counted too, with an entry in each of its runs: empty runs keep no block.
         """
         horizon = self.horizon
-        room = max(self._limits.smallest_store, 8 * window_kernels.kept(horizon, self.store))
+        kept = window_kernels.kept(horizon, self.store) + int(self.plan.n_keys.max()) + 1
+        room = max(self._limits.smallest_store, 8 * kept)
         target = Store(
             runs=cache_lines.zeros(self.store.runs.shape, np.int32),
             entry=cache_lines.zeros((room, 2), np.int64),
