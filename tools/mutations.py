@@ -23,8 +23,8 @@ KERNELS = {
     "controllers": "back_test recall drops histogram",
     "disorder": "clocked clock_series reorder buckets heartbeat",
     "events": "intake hashing",
-    "joins": "join matching partners asof arrival fetch count lateness longer_sample walk frame "
-    "windows sorted_windows keys vectors records",
+    "joins": "join matching partners asof at_once arrival fetch count lateness longer_sample walk "
+    "frame windows sorted_windows keys vectors records",
     "shedding": "shed shed_count harvest basic_windows drop_rates",
     "stats": "accounting cross delay_scale recent statistics",
     "windows": "aggregate stacks",
